@@ -1,0 +1,56 @@
+# gatebench: which outbound HTTP client should my gateway use?
+# `make help` lists the targets; CI calls the same ones as a person.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+GO      ?= go
+OUT     ?= out/quick
+PLAN    ?= quick
+LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
+SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
+
+.PHONY: help bench bench-standard test check fmt lint vet tidy build bench-go fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+bench: build ## the main job: compare the four clients (plan quick, about 4 minutes) and write out/quick
+	./bin/gatebench run $(PLAN) --out $(OUT)
+
+bench-standard: ## the same with more blocks and longer trials (about 25 minutes), into out/standard
+	$(MAKE) bench PLAN=standard OUT=out/standard
+
+test: cc ## every test, under the race detector
+	$(GO) test -race -timeout 15m ./...
+
+check: fmt vet tidy lint ## format, vet, module files, lint
+
+build: ## bin/gatebench
+	$(GO) build -o bin/gatebench ./cmd/gatebench
+
+fmt: ## fail where gofmt would change a file
+	@bad=$$(gofmt -l $(SOURCES)); test -z "$$bad" || { echo "gofmt would change:"; echo "$$bad"; exit 1; }
+
+vet: ## go vet
+	$(GO) vet ./...
+
+tidy: ## fail where go.mod or go.sum is not what the code needs
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+lint: ## golangci-lint, pinned in tools/go.mod
+	$(LINT) run
+
+bench-go: ## Go benchmarks of the hop, the adapters, the servers and the load engine
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## every fuzz target for FUZZTIME each (default 30s)
+	@tools/fuzz $${FUZZTIME:-30s}
+
+clean: ## remove what make built (results in out/ stay)
+	rm -rf bin
+
+.PHONY: cc
+cc: # the race detector needs a C compiler
+	@tools/need cc gcc libc6-dev
