@@ -1,0 +1,2 @@
+// Package backend is the product service behind the gateway.
+package backend

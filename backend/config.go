@@ -1,0 +1,60 @@
+package backend
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatebench/internal/conf"
+)
+
+// Config is the backend section of the YAML.
+type Config struct {
+	// Listen is the address to serve on, host:port; port 0 picks a free one.
+	// Default 127.0.0.1:8081.
+	Listen string `yaml:"listen"`
+	// Server is the inbound HTTP library: net/http or fasthttp. Default
+	// net/http.
+	Server string `yaml:"server"`
+	// MaxWorkers is how many requests are worked on at once; the others wait,
+	// first come first served. 200 is a servlet container's default, 0 is
+	// unbounded. Default 0.
+	MaxWorkers int `yaml:"max_workers"`
+	// Latency is how long every product endpoint but /hello takes to answer,
+	// spent while holding a worker. Default 0s.
+	Latency time.Duration `yaml:"latency"`
+	// UploadDir is the folder that uploads are stored in; it is made if it is
+	// not there. "" is a fresh temporary folder that goes when the backend
+	// closes. Default "".
+	UploadDir string `yaml:"upload_dir"`
+	// MaxUpload bounds one uploaded file: more is 413. 0B is unbounded.
+	// Default 1GiB.
+	MaxUpload conf.Size `yaml:"max_upload"`
+}
+
+// DefaultConfig returns the documented defaults.
+func DefaultConfig() Config {
+	return Config{Listen: "127.0.0.1:8081", Server: "net/http", MaxUpload: conf.GiB}
+}
+
+// Validate names every bad value at once.
+func (c Config) Validate() error {
+	var check conf.Check
+	check.That(validListen(c.Listen), "listen",
+		"%q is not an address to listen on: write host:port, like 127.0.0.1:8081", c.Listen)
+	check.That(c.MaxWorkers >= 0, "max_workers", "%d workers cannot be: write 0 for no bound, or 1 and more", c.MaxWorkers)
+	check.That(c.Latency >= 0, "latency", "%v is negative", c.Latency)
+	check.That(!strings.ContainsRune(c.UploadDir, 0), "upload_dir", "%q is not the name of a folder", c.UploadDir)
+	check.That(c.MaxUpload >= 0, "max_upload", "%d bytes is negative: write 0B for no bound", int64(c.MaxUpload))
+	return check.Err()
+}
+
+func validListen(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
