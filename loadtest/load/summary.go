@@ -1,6 +1,3 @@
-// Package load is the load engine: it sends requests to a URL on a schedule fixed
-// beforehand and records when each was due, sent and done. It knows no gateway.
-
 package load
 
 // SummarySchema names the layout of [Summary].
