@@ -1,0 +1,52 @@
+package sut
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Metrics is what a server says of itself at one moment, by name.
+type Metrics map[string]*dto.MetricFamily
+
+// Scrape reads a server's metrics in Prometheus' text format.
+func (s *Server) Scrape(ctx context.Context, path string) (Metrics, error) {
+	body, err := s.Fetch(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := ParseMetrics(body)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of %s: %w", s.name, err)
+	}
+	return m, nil
+}
+
+// ParseMetrics reads Prometheus' text format.
+func ParseMetrics(text []byte) (Metrics, error) {
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	return p.TextToMetricFamilies(bytes.NewReader(text))
+}
+
+// Sum adds the series of a counter or a gauge over all their labels; ok is false
+// where there is none. A counter with labels has no series before it first counts.
+func (m Metrics) Sum(name string) (sum float64, ok bool) {
+	for _, series := range m[name].GetMetric() {
+		switch {
+		case series.Counter != nil:
+			sum += series.Counter.GetValue()
+		case series.Gauge != nil:
+			sum += series.Gauge.GetValue()
+		case series.Untyped != nil:
+			sum += series.Untyped.GetValue()
+		default:
+			continue
+		}
+		ok = true
+	}
+	return sum, ok
+}
