@@ -37,6 +37,10 @@ type Document struct {
 	// Seed gives the order of arms in every block.
 	Seed uint64 `json:"seed"`
 
+	// Pilot is what the absolute rates come from; null where every profile
+	// names its own.
+	Pilot *Pilot `json:"pilot"`
+
 	Arms        []Arm        `json:"arms"`
 	Trials      []Trial      `json:"trials"`
 	Comparisons []Comparison `json:"comparisons"`
@@ -46,6 +50,17 @@ type Document struct {
 	Valid          bool     `json:"valid"`
 	InvalidReasons []string `json:"invalid_reasons,omitempty"`
 	Warnings       []string `json:"warnings"`
+}
+
+// Pilot is the short saturation before the first block that gives the rate which
+// a share of saturation stands for. It is no comparison: one moment per arm.
+type Pilot struct {
+	// Saturation is the goodput of each arm alone, per second, by the arm's
+	// name.
+	Saturation map[string]float64 `json:"saturation"`
+	// Rates are the arrival rates, per second, that were used for all arms, by
+	// the profile's name.
+	Rates map[string]float64 `json:"rates"`
 }
 
 // Machine says where the experiment ran.
