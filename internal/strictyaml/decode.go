@@ -37,7 +37,7 @@ func (dec *decoder) fault(n ast.Node, path, message, hint string) {
 func (dec *decoder) value(path string, n ast.Node, v reflect.Value) {
 	switch n := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		dec.fault(n, path, "anchors (&), aliases (*) and merge keys (<<) are not read", "write the value out; an arm needs only the keys in which it differs")
+		dec.fault(n, path, "anchors (&), aliases (*) and merge keys (<<) are not read", "write the value out")
 		return
 	case *ast.TagNode, *ast.DirectiveNode:
 		dec.fault(n, path, "tags (!) are not read", "write the plain value")
@@ -137,7 +137,11 @@ func (dec *decoder) scalar(path string, n ast.Node, v reflect.Value) {
 		if _, null := n.(*ast.NullNode); null {
 			dec.fault(n, path, "has no value", "give it one, or take the key out to leave the default")
 		} else {
-			dec.fault(n, path, fmt.Sprintf("must be a single value, not %s", kind(n)), "")
+			hint := ""
+			if _, keys := n.(ast.MapNode); keys {
+				hint = "text that holds a colon needs quotes"
+			}
+			dec.fault(n, path, fmt.Sprintf("must be a single value, not %s", kind(n)), hint)
 		}
 		return
 	}

@@ -87,6 +87,12 @@ func Parse(name string, src []byte) (*Document, error) {
 		return nil, err
 	}
 	d := &Document{name: name, lines: strings.Split(text, "\n")}
+	for i, l := range d.lines {
+		if strings.Trim(l, " \t") == "" {
+			d.lines[i] = "" // a lone tab is nothing to a reader and a fault to the parser
+		}
+	}
+	text = strings.Join(d.lines, "\n")
 	tokens := lexer.Tokenize(text)
 	if at := tooDeep(tokens); at != nil {
 		return nil, d.fault(at.Position, "", fmt.Sprintf("is nested more than %d levels deep", maxDepth), "")
@@ -94,6 +100,9 @@ func Parse(name string, src []byte) (*Document, error) {
 	file, err := parse(tokens)
 	if err != nil {
 		return nil, d.syntax(err)
+	}
+	if at := d.tabbed(tokens); at != nil {
+		return nil, d.fault(at, "", tabMessage, "")
 	}
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
@@ -190,14 +199,48 @@ func (d *Document) syntax(err error) error {
 	// The parser meets a tab as a character, a neighbour, or an odd value; the
 	// writer sees none of these.
 	for n := max(1, at.Line-1); n <= min(at.Line+1, len(d.lines)); n++ {
-		l := d.lines[n-1]
-		if indent := l[:len(l)-len(strings.TrimLeft(l, " \t"))]; len(indent) < len(l) {
-			if tab := strings.IndexByte(indent, '\t'); tab >= 0 {
-				return d.fault(&token.Position{Line: n, Column: tab + 1}, "", "the line is indented with a tab; YAML takes spaces only", "")
-			}
+		if tab := d.tabInIndent(n); tab != nil {
+			return d.fault(tab, "", tabMessage, "")
 		}
 	}
 	return d.fault(at, "", "is not YAML: "+se.Message, "")
+}
+
+const tabMessage = "the line is indented with a tab; YAML takes spaces only"
+
+// tabbed finds a tab among spaces in front of a line, which the parser counts as
+// nothing. Within brackets and text of many lines indentation means nothing.
+func (d *Document) tabbed(tokens token.Tokens) *token.Position {
+	var flow, line int
+	for i, tk := range tokens {
+		ofText := i > 0 && (tokens[i-1].Type == token.LiteralType || tokens[i-1].Type == token.FoldedType)
+		if first := tk.Position.Line > line; first && flow == 0 && !ofText {
+			if tab := d.tabInIndent(tk.Position.Line); tab != nil {
+				return tab
+			}
+		}
+		line = tk.Position.Line
+		switch tk.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow--
+		}
+	}
+	return nil
+}
+
+// tabInIndent returns the first tab in front of line n's text.
+func (d *Document) tabInIndent(n int) *token.Position {
+	if n < 1 || n > len(d.lines) {
+		return nil
+	}
+	l := d.lines[n-1]
+	indent := l[:len(l)-len(strings.TrimLeft(l, " \t"))]
+	if tab := strings.IndexByte(indent, '\t'); tab >= 0 && len(indent) < len(l) {
+		return &token.Position{Line: n, Column: tab + 1}
+	}
+	return nil
 }
 
 // fault is a problem at a position of this document.

@@ -7,89 +7,98 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 )
 
 // Marshal writes the struct v, or what it points to, as a YAML document that
 // Decode reads back to the same values. Values at the paths in omit are left out,
-// and so are lists and maps that are nil.
+// and so are overlays, and lists and maps that are nil.
 func Marshal(v any, omit ...string) ([]byte, error) {
-	rv := reflect.Indirect(reflect.ValueOf(v))
-	if !isMapping(rv.Type()) {
-		return nil, fmt.Errorf("marshal %s as YAML: not a struct with keys", rv.Type())
-	}
-	var b bytes.Buffer
-	writeKeys(&b, rv, "", "", omit)
-	return b.Bytes(), nil
-}
-
-// JSON writes v as Marshal does, in JSON.
-func JSON(v any, omit ...string) (json.RawMessage, error) {
-	y, err := Marshal(v, omit...)
+	m, err := treeOf(v, omit)
 	if err != nil {
 		return nil, err
 	}
-	j, err := yaml.YAMLToJSON(y)
+	var b bytes.Buffer
+	m.write(&b, "")
+	return b.Bytes(), nil
+}
+
+// JSON writes v as Marshal does, in JSON: durations, sizes and shares stay text
+// with their unit.
+func JSON(v any, omit ...string) (json.RawMessage, error) {
+	m, err := treeOf(v, omit)
 	if err != nil {
-		return nil, fmt.Errorf("turn YAML into JSON: %w", err)
+		return nil, err
 	}
-	return bytes.TrimSpace(j), nil
+	return json.Marshal(m)
 }
 
-// writeKeys writes one key a line, nested mappings below, everything else in
-// flow style.
-func writeKeys(b *bytes.Buffer, v reflect.Value, path, indent string, omit []string) {
-	for _, f := range fieldsOf(v.Type()) {
-		at, fv := join2(path, f.key), v.FieldByIndex(f.index)
-		switch {
-		case slices.Contains(omit, at), isNil(fv):
-		case isMapping(fv.Type()):
-			fmt.Fprintf(b, "%s%s:\n", indent, f.key)
-			writeKeys(b, fv, at, indent+"  ", omit)
-		default:
-			fmt.Fprintf(b, "%s%s: %s\n", indent, f.key, inline(fv))
-		}
+// mapping is keys in order. A value is a mapping, a []any of such values, a
+// string, a bool or a json.Number.
+type mapping []entry
+
+type entry struct {
+	key   string
+	value any
+}
+
+func treeOf(v any, omit []string) (mapping, error) {
+	rv := reflect.Indirect(reflect.ValueOf(v))
+	if !rv.IsValid() || !isMapping(rv.Type()) {
+		return nil, fmt.Errorf("write %T as YAML: not a struct with keys", v)
 	}
+	return tree(rv, "", omit).(mapping), nil
 }
 
-func isNil(v reflect.Value) bool {
-	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.IsNil()
-}
-
-// inline writes v on one line.
-func inline(v reflect.Value) string {
+func tree(v reflect.Value, path string, omit []string) any {
 	t := v.Type()
 	switch {
 	case isScalar(t):
-		return inlineScalar(v)
-	case t == overlayType:
-		o := v.Interface().(Overlay)
-		if o.node == nil {
-			return "{}"
-		}
-		return strings.TrimSpace(o.node.String())
+		return leaf(v)
 	case t.Kind() == reflect.Slice:
-		items := make([]string, v.Len())
+		items := make([]any, v.Len())
 		for i := range items {
-			items[i] = inline(v.Index(i))
+			items[i] = tree(v.Index(i), fmt.Sprintf("%s[%d]", path, i), omit)
 		}
-		return "[" + strings.Join(items, ", ") + "]"
+		return items
 	case t.Kind() == reflect.Map:
-		var items []string
+		m := mapping{}
 		for _, key := range sortedKeys(v) {
-			items = append(items, word(key.String())+": "+inline(v.MapIndex(key)))
+			m = append(m, entry{key.String(), tree(v.MapIndex(key), join2(path, key.String()), omit)})
 		}
-		return "{" + strings.Join(items, ", ") + "}"
+		return m
 	}
-	var items []string
+	m := mapping{}
 	for _, f := range fieldsOf(t) {
-		if fv := v.FieldByIndex(f.index); !isNil(fv) {
-			items = append(items, f.key+": "+inline(fv))
+		at, fv := join2(path, f.key), v.FieldByIndex(f.index)
+		if !slices.Contains(omit, at) && !isAbsent(fv) {
+			m = append(m, entry{f.key, tree(fv, at, omit)})
 		}
 	}
-	return "{" + strings.Join(items, ", ") + "}"
+	return m
+}
+
+func isAbsent(v reflect.Value) bool {
+	t := v.Type()
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		return v.IsNil() || t.Elem() == overlayType
+	}
+	return t == overlayType
+}
+
+// leaf is a single value: a number or bool where YAML and JSON have them, else
+// its text.
+func leaf(v reflect.Value) any {
+	if v.Type() != durationType && !v.Type().Implements(textWriter) {
+		switch {
+		case v.Kind() == reflect.Bool:
+			return v.Bool()
+		case v.CanInt(), v.CanUint(), v.CanFloat():
+			return json.Number(written(v))
+		}
+	}
+	return written(v)
 }
 
 func sortedKeys(m reflect.Value) []reflect.Value {
@@ -98,22 +107,68 @@ func sortedKeys(m reflect.Value) []reflect.Value {
 	return keys
 }
 
-func inlineScalar(v reflect.Value) string {
-	s := written(v)
-	if v.Type() == durationType {
-		return s
+// write writes one key a line, mappings below their key, lists in flow style.
+func (m mapping) write(b *bytes.Buffer, indent string) {
+	for _, e := range m {
+		if below, ok := e.value.(mapping); ok && len(below) > 0 {
+			fmt.Fprintf(b, "%s%s:\n", indent, word(e.key))
+			below.write(b, indent+"  ")
+		} else {
+			fmt.Fprintf(b, "%s%s: %s\n", indent, word(e.key), flow(e.value))
+		}
 	}
-	if v.Type().Implements(textWriter) || v.Kind() == reflect.String {
-		return word(s)
-	}
-	return s
 }
 
-// plain matches text that YAML takes for text without quotes, in flow style too,
-// and no schema takes for anything else.
+// flow writes a value on one line.
+func flow(v any) string {
+	switch v := v.(type) {
+	case mapping:
+		items := make([]string, len(v))
+		for i, e := range v {
+			items[i] = word(e.key) + ": " + flow(e.value)
+		}
+		return "{" + strings.Join(items, ", ") + "}"
+	case []any:
+		items := make([]string, len(v))
+		for i, item := range v {
+			items[i] = flow(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case string:
+		return word(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// MarshalJSON keeps the order of the keys.
+func (m mapping) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	for i, e := range m {
+		key, err := json.Marshal(e.key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(e.value)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteByte("{,"[min(i, 1)])
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	if len(m) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// What YAML takes for text without quotes, in flow style too, and no schema takes
+// for anything else.
 var (
-	plain    = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./%-]*(:[A-Za-z0-9_./%-]+)*$`)
-	quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(B|KiB|MiB|GiB|%|/s)$`)
+	plain    = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./%-]*$`)
+	quantity = regexp.MustCompile(`^[0-9.]+(B|KiB|MiB|GiB|%|/s)$|^([0-9.]+(ns|µs|ms|s|m|h))+$`)
 	reserved = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|null|y|n)$`)
 )
 
@@ -122,10 +177,5 @@ func word(s string) string {
 	if plain.MatchString(s) && !reserved.MatchString(s) || quantity.MatchString(s) {
 		return s
 	}
-	// JSON strings are YAML's double-quoted ones.
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	return strings.TrimSpace(b.String())
+	return strconv.Quote(s) // Go's escapes are all among YAML's
 }

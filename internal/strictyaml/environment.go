@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -52,42 +53,48 @@ func (dec *decoder) environment(env Environment) {
 	if env.Prefix == "" {
 		return
 	}
-	var (
-		root  = dec.vs.root
-		known = map[string]string{} // variable → path
-		names []string
-	)
-	values := env.overridable(root)
+	values := env.overridable(dec.vs.root)
+	known := map[string]string{} // variable → path
 	for path := range values {
-		n := env.name(path)
-		known[n] = path
-		names = append(names, n)
+		known[env.name(path)] = path
 	}
-	slices.Sort(names)
 	for _, v := range env.Vars {
 		name, value, _ := strings.Cut(v, "=")
 		if path, ok := known[name]; ok {
 			dec.override(name, path, value, values[path])
-		} else if rest, ok := env.cutSection(name, root.Type()); ok && !serviceLink.MatchString(rest) {
-			e := &Error{Variable: name, Message: "no such setting"}
-			if near, ok := Nearest(name, names); ok {
-				e.Hint = fmt.Sprintf("did you mean %s?", near)
-			}
-			dec.faults = append(dec.faults, e)
+		} else if section, rest, ok := env.cutSection(name, dec.vs.root.Type()); ok && !serviceLink.MatchString(rest) {
+			dec.faults = append(dec.faults, &Error{
+				Variable: name, Message: "no such setting", Hint: nearestSetting(section, rest, slices.Sorted(maps.Keys(known))),
+			})
 		}
 	}
 }
 
 // cutSection tells whether a variable is meant for a section of ours: others may
 // share the prefix.
-func (env Environment) cutSection(name string, root reflect.Type) (rest string, ok bool) {
+func (env Environment) cutSection(name string, root reflect.Type) (section, rest string, ok bool) {
 	for _, f := range fieldsOf(root) {
-		section := root.FieldByIndex(f.index).Type
-		if rest, ok := strings.CutPrefix(name, env.name(f.key)+"_"); ok && isMapping(section) {
-			return rest, true
+		section = env.name(f.key) + "_"
+		if rest, ok := strings.CutPrefix(name, section); ok && isMapping(root.FieldByIndex(f.index).Type) {
+			return section, rest, true
 		}
 	}
-	return "", false
+	return "", "", false
+}
+
+// nearestSetting looks within the section only: what all names share would make
+// them all near.
+func nearestSetting(section, rest string, names []string) string {
+	var keys []string
+	for _, n := range names {
+		if key, ok := strings.CutPrefix(n, section); ok {
+			keys = append(keys, key)
+		}
+	}
+	if near, ok := Nearest(rest, keys); ok {
+		return fmt.Sprintf("did you mean %s%s?", section, near)
+	}
+	return ""
 }
 
 func (dec *decoder) override(name, path, value string, v reflect.Value) {

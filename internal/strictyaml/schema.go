@@ -22,7 +22,7 @@ func fieldsOf(t reflect.Type) []field {
 		f := t.Field(i)
 		key, options, tagged := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
-		case !f.IsExported() || key == "-":
+		case !f.IsExported() && !f.Anonymous, key == "-":
 		case tagged && options == "inline":
 			for _, inner := range fieldsOf(f.Type) {
 				fs = append(fs, field{inner.key, append([]int{i}, inner.index...)})
