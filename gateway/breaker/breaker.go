@@ -85,6 +85,14 @@ func (s State) String() string { return gobreaker.State(s).String() }
 // States lists every state, in the order of the constants.
 func States() []State { return []State{Closed, HalfOpen, Open} }
 
+// A Transition is a change of state.
+type Transition struct{ From, To State }
+
+// Transitions lists the changes that there can be.
+func Transitions() []Transition {
+	return []Transition{{Closed, Open}, {Open, HalfOpen}, {HalfOpen, Closed}, {HalfOpen, Open}}
+}
+
 // A Rejection is why a request was not sent. It stands in an [*clients.Error] of
 // kind BreakerOpen.
 type Rejection struct {
@@ -192,8 +200,8 @@ func (b *Breaker) changed(_ string, from, to gobreaker.State) {
 // State returns where the breaker stands.
 func (b *Breaker) State() State { return period(b.period.Load()).state() }
 
-// Transitions returns how many times the breaker went from one state to another.
-func (b *Breaker) Transitions(from, to State) int64 { return b.transitions[from][to].Load() }
+// Count returns how many times the breaker has changed its state in that way.
+func (b *Breaker) Count(t Transition) int64 { return b.transitions[t.From][t.To].Load() }
 
 // Close closes the next client.
 func (b *Breaker) Close() error { return b.next.Close() }

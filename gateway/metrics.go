@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"bytes"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"gatebench/clients"
+	"gatebench/gateway/admission"
+	"gatebench/gateway/breaker"
+	"gatebench/internal/process"
+)
+
+// A meter counts what the hop does. It costs a few atomic additions per request;
+// names and labels come in when it is read.
+type meter struct {
+	inFlight atomic.Int64
+	attempts atomic.Int64
+	answered tally
+}
+
+// tally counts exchanges by status and reason. Both come from small closed
+// sets, so a table serves without a lock.
+type tally struct {
+	rows [1000]atomic.Pointer[[reasons]atomic.Int64] // by status, 0 for no answer
+}
+
+func (a *tally) add(status int, r reason) {
+	row := a.rows[status].Load()
+	if row == nil {
+		a.rows[status].CompareAndSwap(nil, new([reasons]atomic.Int64))
+		row = a.rows[status].Load()
+	}
+	row[r].Add(1)
+}
+
+// each calls f for every pair that has been counted.
+func (a *tally) each(f func(status int, r reason, n int64)) {
+	for status := range a.rows {
+		row := a.rows[status].Load()
+		if row == nil {
+			continue
+		}
+		for r := range row {
+			if n := row[r].Load(); n > 0 {
+				f(status, reason(r), n)
+			}
+		}
+	}
+}
+
+// A collector reads a gateway's counters for Prometheus.
+type collector struct {
+	meter   *meter
+	dialer  *clients.Dialer
+	gate    *admission.Gate  // nil with pool policy library
+	breaker *breaker.Breaker // nil if not enabled
+
+	requests, inFlight, attempts *prometheus.Desc
+	opened, open, inUse, pending *prometheus.Desc
+	state, transitions           *prometheus.Desc
+}
+
+func newCollector(m *meter, d *clients.Dialer, g *admission.Gate, b *breaker.Breaker) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("gatebench_gateway_"+name, help, labels, nil)
+	}
+	return &collector{
+		meter: m, dialer: d, gate: g, breaker: b,
+		requests:    desc("requests_total", "Requests by the status sent downstream and the reason if something went wrong. Code 0: nothing was sent.", "code", "reason"),
+		inFlight:    desc("in_flight", "Requests being worked on."),
+		attempts:    desc("upstream_attempts_total", "Tries on the wire, retries included."),
+		opened:      desc("upstream_connections_opened_total", "Connections to upstream opened."),
+		open:        desc("upstream_connections_open", "Connections to upstream open."),
+		inUse:       desc("upstream_connections_in_use", "Exchanges that hold a connection to upstream or are about to."),
+		pending:     desc("pool_pending", "Requests that wait for a place in the pool."),
+		state:       desc("breaker_state", "1 for the state that the breaker is in. An open breaker whose time is over stays open until the next request.", "state"),
+		transitions: desc("breaker_transitions_total", "Changes of the breaker's state.", "from", "to"),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.requests, c.inFlight, c.attempts, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, n int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	c.meter.answered.each(func(status int, r reason, n int64) {
+		counter(c.requests, n, strconv.Itoa(status), r.String())
+	})
+	gauge(c.inFlight, c.meter.inFlight.Load())
+	counter(c.attempts, c.meter.attempts.Load())
+	counter(c.opened, c.dialer.Opened())
+	gauge(c.open, c.dialer.Open())
+	if c.gate != nil {
+		gauge(c.inUse, int64(c.gate.InUse()))
+		gauge(c.pending, c.gate.Pending())
+	} else {
+		// Nobody counts places then; every request is with the library.
+		gauge(c.inUse, c.meter.inFlight.Load())
+		gauge(c.pending, 0)
+	}
+	if c.breaker == nil {
+		return
+	}
+	now := c.breaker.State()
+	for _, s := range breaker.States() {
+		gauge(c.state, is(s == now), s.String())
+	}
+	for _, t := range breaker.Transitions() {
+		counter(c.transitions, c.breaker.Count(t), t.From.String(), t.To.String())
+	}
+}
+
+func is(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// newRegistry returns a registry of this gateway's own, with the process's figures.
+func newRegistry(c *collector) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(c, process.NewCollector())
+	return r
+}
+
+// exposition writes what g gathers in Prometheus' text format.
+func exposition(g prometheus.Gatherer) ([]byte, error) {
+	families, err := g.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// expositionType is the format's media type.
+const expositionType = string(expfmt.FmtText)
