@@ -2,11 +2,13 @@ package backend
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gatebench/internal/conf"
+	"gatebench/server"
 )
 
 // Config is the backend section of the YAML.
@@ -35,7 +37,7 @@ type Config struct {
 
 // DefaultConfig returns the documented defaults.
 func DefaultConfig() Config {
-	return Config{Listen: "127.0.0.1:8081", Server: "net/http", MaxUpload: conf.GiB}
+	return Config{Listen: "127.0.0.1:8081", Server: server.NetHTTP, MaxUpload: conf.GiB}
 }
 
 // Validate names every bad value at once.
@@ -43,6 +45,8 @@ func (c Config) Validate() error {
 	var check conf.Check
 	check.That(validListen(c.Listen), "listen",
 		"%q is not an address to listen on: write host:port, like 127.0.0.1:8081", c.Listen)
+	check.That(slices.Contains(server.Kinds(), c.Server), "server",
+		"%q is not a server: write %s", c.Server, strings.Join(server.Kinds(), " or "))
 	check.That(c.MaxWorkers >= 0, "max_workers", "%d workers cannot be: write 0 for no bound, or 1 and more", c.MaxWorkers)
 	check.That(c.Latency >= 0, "latency", "%v is negative", c.Latency)
 	check.That(!strings.ContainsRune(c.UploadDir, 0), "upload_dir", "%q is not the name of a folder", c.UploadDir)
