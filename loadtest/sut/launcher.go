@@ -33,6 +33,7 @@ type Command struct {
 type Launcher struct {
 	log  *journal
 	jobs chan func()
+	all  []int // processors that this process may use
 
 	mu     sync.Mutex
 	closed bool
@@ -42,7 +43,7 @@ type Launcher struct {
 // NewLauncher returns a launcher that writes to log, line by line, what the
 // processes say and when they begin and end.
 func NewLauncher(log io.Writer) *Launcher {
-	l := &Launcher{log: &journal{w: log}, jobs: make(chan func()), live: map[*Process]struct{}{}}
+	l := &Launcher{log: &journal{w: log}, jobs: make(chan func()), all: CPUs(), live: map[*Process]struct{}{}}
 	go func() {
 		// Never unlocked: the thread ends with this goroutine, and any
 		// child still there with the thread.
@@ -77,8 +78,18 @@ func (l *Launcher) Start(c Command) (*Process, error) {
 	}
 	p.cmd.Stdout = stdout
 
+	cpus := c.CPUs
+	if len(cpus) == 0 {
+		cpus = l.all
+	}
 	errc := make(chan error)
-	l.jobs <- func() { errc <- pinned(c.CPUs, p.cmd.Start) }
+	l.jobs <- func() {
+		if err := pinThread(cpus); err != nil {
+			errc <- err
+			return
+		}
+		errc <- p.cmd.Start()
+	}
 	if err := <-errc; err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}

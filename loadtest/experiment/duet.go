@@ -1,0 +1,190 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gatebench/loadtest/load"
+	"gatebench/loadtest/result"
+	"gatebench/loadtest/sut"
+)
+
+// duetProfile is the profile that duet trials bear.
+const duetProfile = "duet"
+
+// duetist is one arm's part in a duet.
+type duetist struct {
+	arm, position int
+	gateway       *sut.Server
+	summary       *load.Summary // nil if the load gave none
+	before, after scrape
+	trial         result.Trial
+}
+
+// scrape is what a gateway said, and when.
+type scrape struct {
+	at      time.Time
+	metrics sut.Metrics
+	err     error
+}
+
+// duet loads the gateways of all arms at once:
+//
+//	starts of the loads    ╎ ╎ ╎
+//	warm-up                ├───────┤
+//	                         ├───────┤
+//	                           ├───────┤
+//	scrapes                            ▼               ▼
+//	window                     common  ├───────────────┤
+//
+// The window is common to all: it opens when the last load is warm and closes
+// before the first one ends. Since a gateway gives its CPU time and its requests
+// in one answer, it does not matter that the scrapes are not at one instant.
+func (r *run) duet(ctx context.Context, block int, bs backends, order []int) (err error) {
+	r.progress(Event{Phase: string(result.Duet), Block: block})
+	ds := make([]*duetist, len(order))
+	for position, arm := range order {
+		ds[position] = &duetist{arm: arm, position: position, trial: r.newTrial(arm, block, position, result.Duet, duetProfile)}
+	}
+	defer func() {
+		for _, d := range ds {
+			if err != nil {
+				cutShort(ctx, &d.trial, err)
+			}
+			r.doc.Trials = append(r.doc.Trials, d.trial)
+		}
+		r.clock.step(r.plan.Duet.Warmup+r.plan.Duet.Duration+duetOverhead, len(ds))
+	}()
+
+	defer func() { r.stop(ctx, gateways(ds)...) }()
+	for _, d := range ds {
+		if d.gateway, err = r.startGateway(ctx, d.arm, bs[d.arm]); err != nil {
+			return err
+		}
+	}
+	watched, fail := watch(ctx, append(gateways(ds), bs.processes()...)...)
+	defer fail(nil)
+	r.play(watched, fail, ds)
+	for _, d := range ds {
+		d.measure()
+	}
+	r.checkSaturated(ds)
+	return context.Cause(watched)
+}
+
+func gateways(ds []*duetist) []*sut.Process {
+	var ps []*sut.Process
+	for _, d := range ds {
+		if d.gateway != nil {
+			ps = append(ps, d.gateway.Process)
+		}
+	}
+	return ps
+}
+
+// play starts the loads, scrapes the gateways at both edges of the window and
+// returns when every load has ended. What goes wrong ends it for all, by fail.
+func (r *run) play(ctx context.Context, fail context.CancelCauseFunc, ds []*duetist) {
+	var loads sync.WaitGroup
+	defer loads.Wait()
+	p := saturating(r.plan.Duet.Connections, r.plan.Duet.Warmup, r.plan.Duet.Duration)
+	first := time.Now()
+	for _, d := range ds {
+		g, err := r.startLoad(d.arm, d.gateway, p)
+		if err != nil {
+			fail(err)
+			return
+		}
+		loads.Go(func() {
+			var err error
+			if d.summary, err = g.finish(ctx); err != nil {
+				fail(err)
+			}
+		})
+	}
+	last := time.Now()
+	if sleepUntil(ctx, last.Add(p.Warmup)) {
+		scrapeAll(ctx, ds, func(d *duetist) *scrape { return &d.before })
+	}
+	if sleepUntil(ctx, beforeEnd(first, p)) {
+		scrapeAll(ctx, ds, func(d *duetist) *scrape { return &d.after })
+	}
+}
+
+// saturating is a load of users who never wait.
+func saturating(users int, warmup, duration time.Duration) load.Profile {
+	p := load.DefaultProfile()
+	p.Executor, p.VUs, p.Warmup, p.Duration = load.ConstantVUs, users, warmup, duration
+	return p
+}
+
+func scrapeAll(ctx context.Context, ds []*duetist, into func(*duetist) *scrape) {
+	var all sync.WaitGroup
+	for _, d := range ds {
+		all.Go(func() {
+			s := into(d)
+			s.metrics, s.err = d.gateway.Scrape(ctx, gatewayMetrics)
+			s.at = time.Now()
+		})
+	}
+	all.Wait()
+}
+
+// measure fills in the trial.
+func (d *duetist) measure() {
+	count(&d.trial, d.summary)
+	if err := errors.Join(d.before.err, d.after.err); err != nil {
+		void(&d.trial, err.Error())
+		return
+	}
+	metrics, ok := perRequest(d.before.metrics, d.after.metrics)
+	if !ok {
+		void(&d.trial, "the gateway served no request in the window")
+		return
+	}
+	d.trial.Metrics = metrics
+}
+
+// saturatedShare is how busy the gateways' processor must be: below, a gateway
+// waits between requests, and waking costs CPU time that saturation does not.
+const saturatedShare = 0.9
+
+// checkSaturated warns where the gateways together did not fill their processor.
+func (r *run) checkSaturated(ds []*duetist) {
+	if r.place.gateways == nil {
+		return
+	}
+	busy := 0.0
+	for _, d := range ds {
+		cpu, ok := delta(d.before.metrics, d.after.metrics, processCPU)
+		window := d.after.at.Sub(d.before.at).Seconds()
+		if !ok || window <= 0 {
+			return // its trial says why
+		}
+		busy += cpu / window
+	}
+	if busy < saturatedShare {
+		r.warn(fmt.Sprintf("a duet kept the gateways' processor less than %.0f %% busy: CPU per request there holds idle wake-ups, more duet.connections would help", saturatedShare*100))
+	}
+}
+
+// margin is how long before the end of the load a gateway is looked at last.
+const margin = 100 * time.Millisecond
+
+// beforeEnd is shortly before a load that started then ends.
+func beforeEnd(started time.Time, p load.Profile) time.Time {
+	return started.Add(p.Warmup + p.Duration - min(margin, p.Duration/10))
+}
+
+// sleepUntil waits for t; false if ctx was done first.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	select {
+	case <-time.After(time.Until(t)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

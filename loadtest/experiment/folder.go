@@ -1,0 +1,58 @@
+package experiment
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// PrepareOut makes the output folder, if it is not there, and finds out whether it
+// can be written before anything is started.
+func PrepareOut(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // results are there to be read by others
+		return fmt.Errorf("make the output folder: %w", err)
+	}
+	probe, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return fmt.Errorf("write to the output folder: %w", err)
+	}
+	defer os.Remove(probe.Name())
+	if err := probe.Close(); err != nil {
+		return fmt.Errorf("write to the output folder: %w", err)
+	}
+	return nil
+}
+
+// sections are the paths of one arm's files.
+type sections struct{ gateway, backend string }
+
+// writeArms writes what every arm's processes read, as arms/N-NAME/gateway.yaml
+// and backend.yaml: whoever has the folder can start the same processes.
+func writeArms(dir string, arms []Arm) ([]sections, error) {
+	files := make([]sections, len(arms))
+	for i, a := range arms {
+		folder := filepath.Join(dir, "arms", fmt.Sprintf("%d-%s", i, fileName(a.Name)))
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // as the folder around it
+			return nil, fmt.Errorf("write the configuration of arm %q: %w", a.Name, err)
+		}
+		files[i] = sections{filepath.Join(folder, "gateway.yaml"), filepath.Join(folder, "backend.yaml")}
+		for path, content := range map[string][]byte{files[i].gateway: a.Gateway, files[i].backend: a.Backend} {
+			if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // as the folder around it
+				return nil, fmt.Errorf("write the configuration of arm %q: %w", a.Name, err)
+			}
+		}
+	}
+	return files, nil
+}
+
+// fileName keeps of a name what every file system takes.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-', r == '.':
+			return r
+		}
+		return '_'
+	}, name)
+}

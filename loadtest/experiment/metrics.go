@@ -1,0 +1,119 @@
+package experiment
+
+import (
+	"context"
+
+	"gatebench/loadtest/load"
+	"gatebench/loadtest/result"
+	"gatebench/loadtest/sut"
+)
+
+// What gateways and backends export.
+const (
+	gatewayRequests    = "gatebench_gateway_requests_total"
+	gatewayConnections = "gatebench_gateway_upstream_connections_opened_total"
+	backendConnections = "gatebench_backend_connections_opened_total"
+
+	processCPU        = "gatebench_process_cpu_seconds_total"
+	processAllocs     = "gatebench_process_allocs_total"
+	processAllocBytes = "gatebench_process_alloc_bytes_total"
+	processGoroutines = "gatebench_process_goroutines"
+)
+
+// newTrial is a trial that has measured nothing yet.
+func (r *run) newTrial(arm, block, position int, phase result.Phase, profile string) result.Trial {
+	return result.Trial{
+		Arm:          r.plan.Arms[arm].Name,
+		Block:        block,
+		Phase:        phase,
+		Profile:      profile,
+		Position:     position,
+		Valid:        true,
+		ErrorClasses: map[string]int64{},
+		Metrics:      map[string]float64{},
+	}
+}
+
+// void marks a trial as one that must not be compared. The first reason stays.
+func void(t *result.Trial, reason string) {
+	if t.Valid {
+		t.Valid, t.VoidReason = false, reason
+	}
+}
+
+// cutShort voids a trial that err ended, whatever else is wrong with it.
+func cutShort(ctx context.Context, t *result.Trial, err error) {
+	t.Valid, t.VoidReason = false, err.Error()
+	if ctx.Err() != nil {
+		t.VoidReason = "interrupted"
+	}
+}
+
+// count takes over what the generator counted; s may be nil.
+func count(t *result.Trial, s *load.Summary) {
+	if s == nil {
+		return
+	}
+	t.Requests, t.Errors = s.Requests.Sent, s.Requests.Failed
+	for class, n := range s.Errors {
+		if n > 0 {
+			t.ErrorClasses[class] = n
+		}
+	}
+	if s.Requests.Sent == 0 {
+		void(t, "no request was sent")
+	}
+	if s.Interrupted {
+		void(t, "the load was interrupted")
+	}
+}
+
+// perRequest gives what a gateway used per request between two scrapes. ok is
+// false where it served none.
+func perRequest(before, after sut.Metrics) (metrics map[string]float64, ok bool) {
+	requests, _ := delta(before, after, gatewayRequests)
+	if requests <= 0 {
+		return nil, false
+	}
+	metrics = map[string]float64{}
+	for _, m := range []struct {
+		name, counter string
+		unit          float64
+	}{
+		{"cpu_us_per_request", processCPU, 1e6},
+		{"allocs_per_request", processAllocs, 1},
+		{"alloc_bytes_per_request", processAllocBytes, 1},
+	} {
+		if used, ok := delta(before, after, m.counter); ok {
+			metrics[m.name] = used * m.unit / requests
+		}
+	}
+	return metrics, true
+}
+
+// delta is how much a counter grew; ok is false where it is not exported. One
+// that appears in between began at 0.
+func delta(before, after sut.Metrics, name string) (grown float64, ok bool) {
+	from, _ := before.Sum(name)
+	to, ok := after.Sum(name)
+	return to - from, ok
+}
+
+// fromLoad takes over the figures of a solo trial that the generator measured.
+// What it could not measure is absent.
+func fromLoad(t *result.Trial, s *load.Summary) {
+	t.Metrics["throughput"] = s.Throughput
+	t.Metrics["generator_cpu_us_per_request"] = s.Generator.CPUMicrosPerRequest
+	t.Metrics["generator_lag_p99"] = s.Generator.LagP99
+	if rt := s.ResponseTime; rt != nil {
+		for name, q := range map[string]*float64{
+			"response_time_p50": rt.P50,
+			"response_time_p90": rt.P90,
+			"response_time_p99": rt.P99,
+		} {
+			if q != nil {
+				t.Metrics[name] = *q
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gatebench/loadtest/result"
+	"gatebench/loadtest/sut"
+)
+
+// Options say where and with what a plan is carried out.
+type Options struct {
+	// Binary is the program whose commands gateway, backend and load are
+	// started.
+	Binary string
+
+	// Out is the folder for the processes' log and configuration.
+	Out string
+
+	// Env is the environment that the processes get; GATEBENCH_ variables are
+	// left out, since the plan alone decides what is measured.
+	Env []string
+
+	// Progress is called before every step, from one goroutine. Nil is none.
+	Progress func(Event)
+}
+
+// journalName is the file in the output folder with what every process said.
+const journalName = "processes.log"
+
+// Run carries the plan out and returns what was measured, without comparisons.
+//
+// If ctx is done first, or a process dies, everything is stopped within seconds
+// and the document holds what was measured so far: marked Interrupted in the first
+// case, beside an error that names the process and its last words in the second.
+// The document is nil only if nothing was started.
+func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if err := PrepareOut(o.Out); err != nil {
+		return nil, err
+	}
+	files, err := writeArms(o.Out, p.Arms)
+	if err != nil {
+		return nil, err
+	}
+	journal, err := os.Create(filepath.Join(o.Out, journalName))
+	if err != nil {
+		return nil, fmt.Errorf("open the log of processes: %w", err)
+	}
+	defer journal.Close()
+	l := sut.NewLauncher(journal)
+	defer l.Close()
+
+	r := &run{
+		plan:     p,
+		options:  o,
+		files:    files,
+		env:      foreign(o.Env),
+		launcher: l,
+		place:    placeOn(sut.CPUs()),
+		doc:      newDocument(p),
+		warnings: map[string]int{},
+	}
+	r.doc.Machine.PinnedTo = r.place.String()
+	if r.place.gateways == nil {
+		r.warn("nothing is pinned, as there are not two processors to keep gateways and load apart: figures are noisier")
+	}
+	err = r.all(ctx)
+	r.doc.Finished = time.Now()
+	r.doc.Warnings = r.warned()
+	if ctx.Err() != nil {
+		// Whatever failed then, failed because of it.
+		r.doc.Interrupted = true
+		return r.doc, nil
+	}
+	return r.doc, err
+}
+
+// run is one experiment on its way.
+type run struct {
+	plan     Plan
+	options  Options
+	files    []sections // by arm
+	env      []string
+	launcher *sut.Launcher
+	place    placement
+	doc      *result.Document
+	clock    clock
+
+	texts    []string // of warnings, in order
+	warnings map[string]int
+}
+
+func newDocument(p Plan) *result.Document {
+	d := &result.Document{
+		Schema:      result.Schema,
+		Plan:        p.Name,
+		Started:     time.Now(),
+		Machine:     sut.Machine(),
+		Config:      p.Config,
+		About:       map[string]json.RawMessage{},
+		Seed:        p.Seed,
+		Trials:      []result.Trial{},
+		Comparisons: []result.Comparison{},
+	}
+	for _, a := range p.Arms {
+		d.Arms = append(d.Arms, result.Arm{Name: a.Name, Client: a.Client, Server: a.Server, SentinelOf: a.SentinelOf})
+	}
+	return d
+}
+
+// foreign is env without the variables that override our own configuration.
+func foreign(env []string) []string {
+	ours := func(kv string) bool { return strings.HasPrefix(kv, "GATEBENCH_") }
+	return slices.Clip(slices.DeleteFunc(slices.Clone(env), ours)) // clipped: others append to it
+}
+
+// all is the pilot, where a rate needs one, and then block after block.
+func (r *run) all(ctx context.Context) error {
+	r.clock = startClock(r.plan)
+	profiles := r.plan.Profiles
+	if r.plan.needsPilot() {
+		var err error
+		if profiles, err = r.pilot(ctx); err != nil {
+			return fmt.Errorf("pilot: %w", err)
+		}
+	}
+	for block := range r.plan.Blocks {
+		if fits := r.clock.blockFits(); !fits && block > 0 {
+			r.warn(fmt.Sprintf("the budget of %v is used up: %d of %d blocks were measured", r.plan.Budget, block, r.plan.Blocks))
+			return nil
+		}
+		if err := r.block(ctx, block, profiles); err != nil {
+			return fmt.Errorf("block %d: %w", block, err)
+		}
+		r.clock.blockDone()
+	}
+	r.progress(Event{Block: r.plan.Blocks})
+	return nil
+}
+
+// block measures every arm once in each phase, on a backend that is new.
+func (r *run) block(ctx context.Context, block int, profiles []Profile) error {
+	backends, err := r.startBackends(ctx, block)
+	defer func() { r.stop(ctx, backends.processes()...) }()
+	if err != nil {
+		return err
+	}
+	n := len(r.plan.Arms)
+	if r.plan.Duet.Duration > 0 {
+		if err := r.duet(ctx, block, backends, order(r.plan.Seed, block, 0, n)); err != nil {
+			return fmt.Errorf("duet: %w", err)
+		}
+	}
+	for i, pr := range profiles {
+		for position, arm := range order(r.plan.Seed, block, 1+i, n) {
+			if err := r.solo(ctx, block, pr, arm, position, backends); err != nil {
+				return fmt.Errorf("profile %s: %w", pr.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// warn adds a warning to the document; a repeated one is counted.
+func (r *run) warn(text string) {
+	if r.warnings[text] == 0 {
+		r.texts = append(r.texts, text)
+	}
+	r.warnings[text]++
+}
+
+func (r *run) warned() []string {
+	ws := []string{}
+	for _, text := range r.texts {
+		if n := r.warnings[text]; n > 1 {
+			text = fmt.Sprintf("%s (%d times)", text, n)
+		}
+		ws = append(ws, text)
+	}
+	return ws
+}
