@@ -1,4 +1,236 @@
 // Package load is the load engine: it sends requests to a URL on a schedule fixed
 // beforehand, and records when each was due, sent and done. It knows no gateway:
 // whatever speaks HTTP/1.1 can be its target.
+//
+//	due ──lag──▶ sent ─────service time─────▶ done
+//	└──────────────response time─────────────────┘
+//
+// Under open load due comes from the schedule alone, so a server that stalls is
+// charged for every request that had to wait meanwhile; whoever measures from sent
+// omits those (coordinated omission). Under closed load due is the moment the user
+// became free.
+//
+// Each request goes on the wire at most once. A connection that was found closed
+// before the request was written is replaced in silence; one that breaks
+// afterwards is an error, even where a browser would have tried again: a
+// retry here would hide what the target did, and the counts on both sides of
+// the wire would differ.
+//
+// It leaves to others: starting what it loads, comparing runs, drawing.
+//
+// The trap: the engine shares the machine with its target more often than not.
+// [Summary.Valid] is false where it was the engine that set the figures.
 package load
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gatebench/internal/conf"
+)
+
+// Progress is how far a run has come.
+type Progress struct {
+	Elapsed time.Duration // since the start, warm-up included
+	Total   time.Duration // warm-up and window; 0 where iterations end the run
+	Warmup  bool          // still warming up
+	Done    int64         // measured requests that have ended
+	Failed  int64         // those of them that failed
+}
+
+// progressEvery is how often a run reports.
+const progressEvery = 250 * time.Millisecond
+
+// Run loads t with p and says what it measured. When ctx ends it stops at once:
+// what is in flight is cut, and the summary says interrupted. progress, unless
+// nil, is called at most four times a second from one goroutine.
+//
+// A target that cannot be reached is a result: its requests failed. An error
+// means that nothing could be sent at all: a bad profile or target (a
+// [conf.Problem] for each bad value), or a host that has no address.
+func Run(ctx context.Context, t Target, p Profile, progress func(Progress)) (*Summary, error) {
+	msg, err := t.prepare(p.KeepAlive)
+	if err != nil {
+		return nil, err
+	}
+	if err := runnable(p); err != nil {
+		return nil, err
+	}
+	dial, err := newDialer(ctx, msg)
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, t.URL, msg, p, dial, newWaker, progress)
+}
+
+// runnable is what a profile must be beyond valid.
+func runnable(p Profile) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	var c conf.Check
+	c.That(p.Rate.OfSaturation == 0, "rate", "%s is a share of a saturation that is not measured here: give requests per second, like 1000/s", p.Rate)
+	return c.Err()
+}
+
+func run(ctx context.Context, url string, msg *message, p Profile, dial dialFunc, newWaker func(*engine) (waker, error), progress func(Progress)) (*Summary, error) {
+	e := newEngine(msg, p, dial)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.ctx = ctx
+
+	drive := e.closedLoad
+	if p.Executor == ConstantArrivalRate {
+		w, err := newWaker(e)
+		if err != nil {
+			return nil, fmt.Errorf("make the pacer's timer: %w", err)
+		}
+		defer w.close()
+		drive = func() { e.openLoad(w) }
+	}
+
+	var aside sync.WaitGroup
+	finished := make(chan struct{})
+	stopWatch := context.AfterFunc(ctx, e.interrupt)
+	aside.Go(func() { e.meterWindow(finished) })
+	if progress != nil {
+		aside.Go(func() { e.report(progress, finished) })
+	}
+	drive()
+	stopWatch()
+	close(finished)
+	aside.Wait()
+
+	s := e.summary()
+	s.URL, s.Executor = url, p.Executor
+	return s, nil
+}
+
+// engine is one run. Moments are offsets from begin on the monotonic clock.
+type engine struct {
+	ctx  context.Context
+	msg  *message
+	p    Profile
+	dial dialFunc
+
+	begin time.Time
+	from  time.Duration // start of the measured window: the warm-up's end
+	until time.Duration // its planned end, forever if iterations alone end it
+
+	// stopped is when the run was interrupted, 0 if it was not.
+	stopped atomic.Int64
+
+	shards []*shard
+	conns  connections
+
+	// tickets are the iterations handed out; spent closes with the last.
+	tickets atomic.Int64
+	spent   chan struct{}
+
+	// Under open load: due in the window and never started, and what waited
+	// for a user. Set when the run has ended.
+	dropped, waited int64
+	cap             int // of users
+	cores           int
+
+	usageFrom, usageUntil usage
+}
+
+// forever is later than any run ends.
+const forever = time.Duration(math.MaxInt64)
+
+func newEngine(msg *message, p Profile, dial dialFunc) *engine {
+	e := &engine{
+		msg: msg, p: p, dial: dial, spent: make(chan struct{}),
+		begin: time.Now(), from: p.Warmup, until: p.Warmup + p.Duration, cores: runtime.GOMAXPROCS(0)}
+	if p.Duration == 0 {
+		e.until = forever
+	}
+	// One recorder per core: a histogram weighs a quarter of a megabyte, so one
+	// per user would cost more memory than the users do.
+	for range e.cores {
+		e.shards = append(e.shards, newShard())
+	}
+	return e
+}
+
+func (e *engine) now() time.Duration { return time.Since(e.begin) }
+
+// over reports whether no new request may start.
+func (e *engine) over(now time.Duration) bool { return now >= e.until || e.stopped.Load() != 0 }
+
+// interrupt ends the run at once. Whoever sees first that the context has ended
+// calls it, so that nobody acts on one and not yet on the other.
+func (e *engine) interrupt() {
+	if e.stopped.CompareAndSwap(0, int64(max(e.now(), 1))) {
+		e.conns.wakeAll()
+	}
+}
+
+// measured reports whether a request that was due at due counts.
+func (e *engine) measured(due time.Duration) bool { return due >= e.from }
+
+// sleepUntil waits for a moment, or less if the run ends before. Its precision is
+// that of Go's timers, a millisecond when the process is idle.
+func (e *engine) sleepUntil(t time.Duration) {
+	d := t - e.now()
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.spent:
+	case <-e.ctx.Done():
+		e.interrupt()
+	}
+}
+
+// meterWindow reads the process's usage at the window's edges.
+func (e *engine) meterWindow(finished <-chan struct{}) {
+	wait := func(until time.Duration) {
+		if until == forever {
+			<-finished
+			return
+		}
+		timer := time.NewTimer(max(0, until-e.now()))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-finished:
+		}
+	}
+	wait(e.from)
+	e.usageFrom = readUsage(e.now())
+	wait(e.until)
+	e.usageUntil = readUsage(e.now())
+}
+
+func (e *engine) report(progress func(Progress), finished <-chan struct{}) {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-finished:
+			return
+		case <-tick.C:
+		}
+		p := Progress{Elapsed: e.now()}
+		p.Warmup = p.Elapsed < e.from
+		if e.until != forever {
+			p.Total = e.until
+		}
+		for _, s := range e.shards {
+			done, failed := s.progress()
+			p.Done += done
+			p.Failed += failed
+		}
+		progress(p)
+	}
+}

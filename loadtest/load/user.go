@@ -1,0 +1,223 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// user is one virtual user: a connection, kept from request to request, and the
+// recorder it shares with others. One goroutine at a time uses it.
+type user struct {
+	e     *engine
+	shard *shard
+
+	mu   sync.Mutex // guards nc against the interrupt, not against the user itself
+	nc   net.Conn   // nil if not connected
+	read answers
+	idle idleProbe
+
+	deadline  time.Duration // of the request in flight
+	armed     time.Duration // the deadline that nc carries
+	lastDone  time.Duration
+	dialError bool // the last request failed for want of a connection
+}
+
+// outcome is what became of one request.
+type outcome struct {
+	answer
+	class class
+	err   error // why, unless fine or badStatus
+}
+
+// newUser makes the i-th user.
+func (e *engine) newUser(i int) *user {
+	u := &user{e: e, shard: e.shards[i%len(e.shards)]}
+	e.conns.add(u)
+	return u
+}
+
+// send carries out the request that was due at due, records it and returns when
+// it was done.
+func (u *user) send(due time.Duration) time.Duration {
+	sent := u.e.now()
+	out := u.exchange(sent, due+u.e.p.Timeout)
+	done := u.e.now()
+	u.lastDone = done
+	if out.class == timeout && done >= u.e.until {
+		out.class = cut
+	}
+	if u.e.measured(due) {
+		u.shard.record(due, sent, done, done > u.e.until, out)
+	}
+	return done
+}
+
+// exchange writes the request and reads the answer.
+func (u *user) exchange(now, deadline time.Duration) outcome {
+	u.deadline, u.dialError = deadline, false
+	if u.nc != nil && now-u.lastDone > idleCheckAfter && u.idle.stale() {
+		u.hangUp()
+	}
+	if u.nc == nil {
+		if err := u.connect(); err != nil {
+			u.dialError = true
+			return outcome{class: classify(err), err: err}
+		}
+	}
+	a, err := u.roundTrip(now)
+	if err != nil {
+		u.hangUp()
+		return outcome{class: classify(err), err: err}
+	}
+	if !a.reuse || u.e.msg.once {
+		u.hangUp()
+	}
+	out := outcome{answer: a}
+	if a.status >= 400 {
+		out.class = badStatus
+	}
+	return out
+}
+
+func (u *user) roundTrip(now time.Duration) (answer, error) {
+	if u.armed <= now || u.exactDeadline() {
+		if err := u.arm(); err != nil {
+			return answer{}, err
+		}
+	}
+	// A server may answer before it has read all of a body, and close: the
+	// answer is then there to be read although the write failed.
+	writeErr := u.write(u.e.msg.bytes)
+	if writeErr != nil && classify(writeErr) != reset {
+		return answer{}, writeErr
+	}
+	a, err := u.read.next(u.e.msg.noBody)
+	if writeErr != nil {
+		a.reuse = false
+		if err != nil {
+			err = writeErr
+		}
+	}
+	return a, err
+}
+
+// exactDeadline reports whether every request needs its own deadline on the
+// connection: a TLS connection is spoilt by a write that times out.
+func (u *user) exactDeadline() bool {
+	_, ok := u.nc.(*tls.Conn)
+	return ok
+}
+
+// arm puts the request's deadline on the connection. It is not done for each
+// request: a timer costs, and one that goes off early is told from the real one
+// by the clock, in retry. So it costs one timer per timeout, not one per request.
+func (u *user) arm() error {
+	u.armed = u.deadline
+	_ = u.nc.SetDeadline(u.e.begin.Add(u.deadline))
+	// The interrupt sets stopped before it sets its own deadline: if ours has
+	// just overwritten that one, or came on a connection it did not know yet,
+	// this sees it.
+	if u.e.stopped.Load() != 0 {
+		return errInterrupted
+	}
+	return nil
+}
+
+// retry decides what a deadline that went off means: nil if it was that of an
+// earlier request, and the wait goes on.
+func (u *user) retry(err error) error {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if u.e.now() >= u.deadline {
+		return err
+	}
+	return u.arm()
+}
+
+func (u *user) write(b []byte) error {
+	for {
+		n, err := u.nc.Write(b)
+		if err == nil {
+			return nil
+		}
+		if err := u.retry(err); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+}
+
+// Read is the connection as the answers see it.
+func (u *user) Read(b []byte) (int, error) {
+	for {
+		n, err := u.nc.Read(b)
+		if err == nil || n > 0 {
+			return n, nil
+		}
+		if err := u.retry(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (u *user) connect() error {
+	ctx, cancel := context.WithDeadline(u.e.ctx, u.e.begin.Add(u.deadline))
+	defer cancel()
+	nc, err := u.e.dial(ctx)
+	if err != nil {
+		if u.e.ctx.Err() != nil {
+			u.e.interrupt()
+			return errInterrupted
+		}
+		return err
+	}
+	u.shard.opened()
+	u.mu.Lock()
+	u.nc = nc
+	u.mu.Unlock()
+	u.idle = probe(nc)
+	u.read.reset(u)
+	u.armed = 0
+	return nil
+}
+
+func (u *user) hangUp() {
+	if u.nc == nil {
+		return
+	}
+	_ = u.nc.Close()
+	u.mu.Lock()
+	u.nc = nil
+	u.mu.Unlock()
+}
+
+// connections lets the interrupt reach every connection there is.
+type connections struct {
+	mu    sync.Mutex
+	users []*user
+}
+
+func (c *connections) add(u *user) {
+	c.mu.Lock()
+	c.users = append(c.users, u)
+	c.mu.Unlock()
+}
+
+// wakeAll ends all reads and writes.
+func (c *connections) wakeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.users {
+		u.mu.Lock()
+		if u.nc != nil {
+			_ = u.nc.SetDeadline(time.Unix(1, 0))
+		}
+		u.mu.Unlock()
+	}
+}
