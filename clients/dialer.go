@@ -2,7 +2,10 @@ package clients
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
@@ -41,6 +44,59 @@ func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 	}
 	d.opened.Add(1)
 	return &countedConn{Conn: c, closed: &d.closed}, nil
+}
+
+// DialTLS connects over TCP and does the TLS handshake, both within Timeout. Its
+// error is an [*Error] of one of DialContext's kinds or [TLS]. A connection whose
+// handshake failed counts as opened: the backend accepted it.
+func (d *Dialer) DialTLS(ctx context.Context, network, addr string, config *tls.Config) (*tls.Conn, error) {
+	if d.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+	}
+	raw, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(raw, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		kind := dialKind(err)
+		if kind == Dial {
+			kind = TLS
+		}
+		return nil, &Error{Kind: kind, Err: err}
+	}
+	return c, nil
+}
+
+// TLSConfig is what every client trusts and asks for in a handshake with an https
+// upstream, nil for a clear one. It offers HTTP/1.1 only, and resumes sessions,
+// for all clients alike.
+func (s Settings) TLSConfig() (*tls.Config, error) {
+	if s.Upstream.Scheme != "https" {
+		return nil, nil
+	}
+	c := &tls.Config{
+		ServerName:         s.TLS.ServerName,
+		NextProtos:         []string{"http/1.1"},
+		ClientSessionCache: tls.NewLRUClientSessionCache(0),
+	}
+	if c.ServerName == "" {
+		c.ServerName = s.Upstream.Hostname()
+	}
+	if s.TLS.CA != "" {
+		pem, err := os.ReadFile(s.TLS.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read tls.ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read tls.ca: no certificate in PEM form in %s", s.TLS.CA)
+		}
+	}
+	return c, nil
 }
 
 func dialKind(err error) Kind {

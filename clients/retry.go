@@ -123,9 +123,13 @@ type Attempt func(ctx context.Context, req *Request) (*Response, error)
 
 // Do is the retry loop for libraries that have none of their own. It returns the
 // last attempt's response or error, whatever its status: a 503 after the retries
-// ran out is a response. Attempts is set on either.
+// ran out is a response. Attempts is set on either. Do calls Begin.
 func (p *RetryPolicy) Do(ctx context.Context, req *Request, attempt Attempt) (*Response, error) {
 	p.Begin()
+	return p.loop(ctx, req, attempt)
+}
+
+func (p *RetryPolicy) loop(ctx context.Context, req *Request, attempt Attempt) (*Response, error) {
 	for tried := 1; ; tried++ {
 		resp, err := attempt(ctx, req)
 		if !p.Again(req, tried, statusOf(resp), err) {
@@ -167,16 +171,21 @@ func counted(resp *Response, err error, attempts int) (*Response, error) {
 	return resp, nil
 }
 
-// drainLimit is how much of a response that is not wanted any more is read, in
+// DrainLimit is how much of a response that is not wanted any more is read, in
 // bytes, so that its connection can be used again. A longer one costs its
 // connection: reading on would cost more than a dial.
-const drainLimit = 64 << 10
+const DrainLimit = 64 << 10
 
-// discard ends a response that will be tried again. The body is read by the
-// client that made it, so its own timeouts bound the read.
+// A Drainer is a [Response.Body] that knows how to read its rest away in bounded
+// time. Without it the body's own timeouts bound the read.
+type Drainer interface{ Drain() }
+
+// discard ends a response that will be tried again.
 func discard(resp *Response) {
-	if resp.ContentLength <= drainLimit {
-		_, _ = io.CopyN(io.Discard, resp.Body, drainLimit)
+	if d, ok := resp.Body.(Drainer); ok {
+		d.Drain()
+	} else if resp.ContentLength <= DrainLimit {
+		_, _ = io.CopyN(io.Discard, resp.Body, DrainLimit)
 	}
 	resp.End(nil)
 }
@@ -215,9 +224,6 @@ func contextError(ctx context.Context) error {
 
 // retryOn is the set of outcomes that retry.retry_on lists.
 type retryOn struct{ connect, reset, timeout, serverError, tooManyRequests bool }
-
-// RetryConditions are the words that retry.retry_on takes.
-func RetryConditions() []string { return []string{"connect", "reset", "timeout", "5xx", "429"} }
 
 func newRetryOn(words []string) (on retryOn) {
 	for _, w := range words {

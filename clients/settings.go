@@ -82,8 +82,9 @@ type Retry struct {
 	// reset.
 	RetryOn []string `yaml:"retry_on"`
 	Backoff Backoff  `yaml:"backoff"`
-	// PerTryTimeout bounds one attempt up to its response head; 0s leaves it
-	// to the other timeouts. Default 0s.
+	// PerTryTimeout bounds one attempt up to its response head, running from
+	// the same moments as timeouts.request; 0s leaves it to the other
+	// timeouts. Default 0s.
 	PerTryTimeout time.Duration `yaml:"per_try_timeout"`
 	// Budget bounds retries as a share of requests over the last ten
 	// seconds, so that retries cannot multiply an outage. Default 20%.

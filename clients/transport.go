@@ -1,0 +1,85 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// NewTransport builds the [http.Transport] of every client that rides on
+// net/http. Only the connection pool's numbers may differ between them, and only
+// with pool policy "library": then they are those of shipped, the transport that
+// the client's own library makes by default. Redirects, compression, proxies and
+// protocol versions are the hop's policy and always the same.
+//
+// Timeouts up to the response head are not the transport's but the exchange's
+// (see [Exchange]), so that they mean the same over any [http.RoundTripper].
+func NewTransport(s Settings, shipped *http.Transport) (*http.Transport, error) {
+	config, err := s.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	t := &http.Transport{
+		Proxy:                  nil, // not the environment's: upstream is what the YAML says
+		DisableCompression:     true,
+		Protocols:              new(http.Protocols),
+		MaxResponseHeaderBytes: int64(s.Limits.Header),
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return observed(s.Dialer.DialContext(ctx, network, addr))
+		},
+		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return observed(s.Dialer.DialTLS(ctx, network, addr, config))
+		},
+	}
+	t.Protocols.SetHTTP1(true)
+	if s.Pool.Policy == PoolLibrary {
+		t.MaxConnsPerHost = shipped.MaxConnsPerHost
+		t.MaxIdleConns = shipped.MaxIdleConns
+		t.MaxIdleConnsPerHost = shipped.MaxIdleConnsPerHost
+		t.IdleConnTimeout = shipped.IdleConnTimeout
+		t.DisableKeepAlives = shipped.DisableKeepAlives
+		return t, nil
+	}
+	t.MaxConnsPerHost = s.Pool.MaxConns
+	t.MaxIdleConns = 0 // no bound across hosts: there is one host
+	t.MaxIdleConnsPerHost = s.Pool.MaxConns
+	t.IdleConnTimeout = s.Pool.IdleTimeout
+	t.DisableKeepAlives = !s.Pool.KeepAlive
+	return t, nil
+}
+
+// observedConn counts what was read from a connection and notes its end. net/http
+// reports a head beyond the limit, a connection that ended and a malformed head all
+// as plain text errors; what had come in by then tells them apart without reading
+// the text.
+type observedConn struct {
+	net.Conn
+	read  atomic.Int64 // bytes; after decryption
+	ended atomic.Bool  // a read has failed
+}
+
+func observed[C net.Conn](c C, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &observedConn{Conn: c}, nil
+}
+
+func (c *observedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	if err != nil {
+		c.ended.Store(true)
+	}
+	return n, err
+}
+
+// CloseWrite half-closes, for upgraded connections.
+func (c *observedConn) CloseWrite() error {
+	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return cw.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
