@@ -18,7 +18,12 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatebench/clients"
@@ -45,6 +50,8 @@ type Inbound struct {
 
 	// ProtoMinor is 1 for HTTP/1.1 and 0 for HTTP/1.0.
 	ProtoMinor int
+
+	upload *body // Body, whatever the handler has put in its place
 }
 
 // Config is what both servers are built from.
@@ -97,3 +104,147 @@ const (
 
 // Kinds lists the servers by name.
 func Kinds() []string { return []string{NetHTTP, FastHTTP} }
+
+const (
+	// drainTick is how often Shutdown looks.
+	drainTick = 10 * time.Millisecond
+
+	// freshGrace is how long Shutdown lets a connection live that has not
+	// said anything yet: what is already on its way shall be answered. (Both
+	// libraries take five seconds, and clients hold connections in stock.)
+	freshGrace = 250 * time.Millisecond
+)
+
+// A Server is one of the two, serving one handler.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	handler Handler
+	engine  engine
+	conns   *connSet
+	buffers sync.Pool // of *[bufferSize]byte
+
+	exchanges atomic.Int64 // running, until their answer is written
+	tunnels   atomic.Int64
+
+	mu        sync.Mutex
+	stopped   bool
+	listeners []*listener
+}
+
+// An engine is what a library has to offer.
+type engine interface {
+	serve(net.Listener) error
+	shutdown(context.Context) error
+	close()
+}
+
+// New makes a server. Its error names a Config that cannot be.
+func New(cfg Config, h Handler) (*Server, error) {
+	if cfg.MaxHeaderBytes <= 0 {
+		return nil, errors.New("server: MaxHeaderBytes must be positive")
+	}
+	s := &Server{cfg: cfg, log: cfg.Log, handler: h, conns: newConnSet()}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.buffers.New = func() any { return new([bufferSize]byte) }
+	switch cfg.Kind {
+	case NetHTTP:
+		s.engine = newNetServer(s)
+	case FastHTTP:
+		s.engine = newFastServer(s)
+	default:
+		return nil, fmt.Errorf("server: there is no %q, only %q", cfg.Kind, Kinds())
+	}
+	return s, nil
+}
+
+// Serve accepts connections on ln until Shutdown or Close, and then returns nil.
+// It outlives errors that pass, like too many open files. It closes ln.
+func (s *Server) Serve(ln net.Listener) error {
+	l := newListener(ln, s.conns, s.cfg.BodyIdle, s.log)
+	s.mu.Lock()
+	s.listeners = append(s.listeners, l)
+	stopped := s.stopped
+	s.mu.Unlock()
+	if stopped {
+		_ = l.Close()
+		return nil
+	}
+	err := s.engine.serve(l)
+	_ = l.Close()
+	if s.isStopped() {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// Shutdown stops accepting, closes idle connections and waits for running
+// exchanges; then it closes what left HTTP (tunnels). If ctx ends first, its
+// error is returned and exchanges run on: Close ends them.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop()
+	down := make(chan error, 1)
+	go func() { down <- s.engine.shutdown(ctx) }()
+
+	tick := time.NewTicker(drainTick)
+	defer tick.Stop()
+	for engineDown := false; ; {
+		select {
+		case err := <-down:
+			if err != nil {
+				return err
+			}
+			engineDown = true
+		case <-tick.C:
+			s.conns.each(func(c *conn) {
+				if phase(c.phase.Load()) == fresh && time.Since(c.accepted) > freshGrace {
+					c.cut()
+				}
+			})
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if engineDown && s.exchanges.Load() == 0 {
+			break
+		}
+	}
+	s.conns.cutAll()
+	for s.tunnels.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Close closes the listeners and every connection, whatever is running on it.
+func (s *Server) Close() error {
+	s.stop()
+	s.engine.close()
+	s.conns.cutAll()
+	return nil
+}
+
+func (s *Server) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	for _, l := range s.listeners {
+		_ = l.Close()
+	}
+}
+
+func (s *Server) isStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}
+
+// Conns counts the connections.
+func (s *Server) Conns() Conns {
+	return Conns{Opened: s.conns.opened.Load(), Live: s.conns.live.Load(), Idle: s.conns.idle.Load()}
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lingerTime is how long a connection that closes on a peer which is still
+	// sending goes on reading, so that the answer is not lost to a reset (RFC
+	// 9112, section 9.6). It is what net/http takes.
+	lingerTime = 500 * time.Millisecond
+
+	// writePiece bounds what one deadline covers, so that a slow peer that
+	// reads is told from one that does not.
+	writePiece = 64 << 10
+)
+
+// What a connection is doing. Both libraries report it in these terms.
+//
+//	fresh ──▶ active ◀──▶ idle     any ──▶ closed
+type phase int32
+
+const (
+	fresh  phase = iota // accepted, nothing received yet
+	active              // from a request's first byte to its answer's last
+	idle                // between two requests
+	closed
+)
+
+// A conn is one downstream connection. It counts itself, knows its phase, and
+// bounds the silence of its peer.
+type conn struct {
+	net.Conn
+	set      *connSet
+	remoteIP string
+	accepted time.Time
+	silence  time.Duration // Config.BodyIdle
+
+	phase   atomic.Int32
+	closing atomic.Bool
+
+	// writeBound is when the write deadline was last set, in nanoseconds since
+	// accepted, 0 if it is not; writes counts the calls.
+	writeBound atomic.Int64
+	writes     atomic.Uint32
+
+	// timedOut is set when a Read met its deadline. The body looks at it,
+	// because net/http cancels the request before that Read returns.
+	timedOut atomic.Bool
+
+	// unread says that the peer may still be sending: Close lingers.
+	unread atomic.Bool
+
+	// doomed says that what comes next on the connection is not certain to be
+	// a request. Touched by the connection's own goroutine only.
+	doomed bool
+
+	// lifetime is that of the running exchange if the server has to watch for
+	// the peer's hang-up itself; watched is the one that the watch saw last.
+	lifetime atomic.Pointer[lifetime]
+	watched  *lifetime
+
+	// answered is writes as it stood when the last answer was complete but
+	// perhaps still buffered, -1 before the first. See held.
+	answered atomic.Int64
+}
+
+// enter moves c to another phase and counts.
+func (c *conn) enter(to phase) {
+	for {
+		from := phase(c.phase.Load())
+		if from == closed || from == to {
+			return
+		}
+		if !c.phase.CompareAndSwap(int32(from), int32(to)) {
+			continue
+		}
+		was, is := from == fresh || from == idle, to == fresh || to == idle
+		switch {
+		case is && !was:
+			c.set.idle.Add(1)
+		case was && !is:
+			c.set.idle.Add(-1)
+		}
+		return
+	}
+}
+
+// enterIdle is the moment between two requests: a doomed connection ends here.
+// The library may still parse a request out of what it has buffered, so whoever
+// serves one looks at doomed too.
+func (c *conn) enterIdle() {
+	if c.doomed {
+		_ = c.Close()
+		return
+	}
+	c.enter(idle)
+}
+
+// held reports whether an earlier answer may still lie in the library's buffer,
+// so that bytes written past that buffer would overtake it.
+func (c *conn) held() bool {
+	at := c.answered.Load()
+	return at >= 0 && uint32(at) == c.writes.Load()
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.timedOut.Store(true)
+	}
+	return n, err
+}
+
+// Write bounds the time in which the peer takes none of it.
+func (c *conn) Write(p []byte) (written int, err error) {
+	c.writes.Add(1)
+	if c.silence <= 0 {
+		return c.Conn.Write(p)
+	}
+	for {
+		if err := c.boundWrite(); err != nil {
+			return written, err
+		}
+		piece := p[written:min(len(p), written+writePiece)]
+		n, err := c.Conn.Write(piece)
+		written += n
+		if err != nil || written == len(p) {
+			return written, err
+		}
+	}
+}
+
+// boundWrite puts the write deadline a full silence ahead, give or take an
+// eighth: moving it for every small response costs more than it is worth.
+func (c *conn) boundWrite() error {
+	now := time.Since(c.accepted)
+	if at := c.writeBound.Load(); at != 0 && now-time.Duration(at) < c.silence/8 {
+		return nil
+	}
+	c.writeBound.Store(int64(max(now, 1)))
+	return c.Conn.SetWriteDeadline(c.accepted.Add(now + c.silence))
+}
+
+// SetWriteDeadline leaves a cleared deadline as it is: every Write sees to its
+// own, and net/http clears it after every request.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() && c.silence > 0 {
+		return nil
+	}
+	c.writeBound.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// CloseWrite half-closes, so that the peer sees the end of what was sent.
+func (c *conn) CloseWrite() error {
+	if cw, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return cw.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Close lingers if the peer may still be sending. A second Close cuts that
+// short.
+func (c *conn) Close() error {
+	if c.closing.CompareAndSwap(false, true) {
+		if c.unread.Load() {
+			c.linger()
+		}
+		c.set.remove(c)
+	}
+	return c.Conn.Close()
+}
+
+func (c *conn) linger() {
+	if c.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, c.Conn)
+}
+
+// cut closes at once.
+func (c *conn) cut() {
+	c.unread.Store(false)
+	_ = c.Close()
+}
+
+// reset is cut such that the peer cannot take what it has got for a whole answer
+// that ends with the connection.
+func (c *conn) reset() {
+	if l, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = l.SetLinger(0)
+	}
+	c.cut()
+}
+
+// A connSet is all open connections of one server.
+type connSet struct {
+	opened, live, idle atomic.Int64
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+	shut  bool // what comes now is closed at once
+}
+
+func newConnSet() *connSet { return &connSet{conns: make(map[*conn]struct{})} }
+
+func (s *connSet) add(nc net.Conn, silence time.Duration) *conn {
+	c := &conn{Conn: nc, set: s, remoteIP: ipOf(nc.RemoteAddr()), accepted: time.Now(), silence: silence}
+	c.answered.Store(-1)
+	s.opened.Add(1)
+	s.live.Add(1)
+	s.idle.Add(1)
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	shut := s.shut
+	s.mu.Unlock()
+	if shut {
+		c.cut()
+	}
+	return c
+}
+
+// cutAll closes every connection at once, those too that are being accepted.
+func (s *connSet) cutAll() {
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	s.each((*conn).cut)
+}
+
+func (s *connSet) remove(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	c.enter(closed)
+	s.live.Add(-1)
+}
+
+// each calls f for every open connection, outside the lock.
+func (s *connSet) each(f func(*conn)) {
+	s.mu.Lock()
+	all := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		f(c)
+	}
+}
+
+func ipOf(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.IP.String()
+	}
+	return a.String()
+}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A listener hands out counted connections and outlives what ends a server: a
+// process without free descriptors must not stop serving (fasthttp's Serve
+// returns on the first error).
+type listener struct {
+	net.Listener
+	conns   *connSet
+	silence time.Duration
+	log     *slog.Logger
+
+	once sync.Once
+	stop chan struct{}
+}
+
+func newListener(ln net.Listener, conns *connSet, silence time.Duration, log *slog.Logger) *listener {
+	return &listener{Listener: ln, conns: conns, silence: silence, log: log, stop: make(chan struct{})}
+}
+
+// Accept tries again, after a wait that doubles up to a second, as long as the
+// error is one that passes. It says so once per spell.
+func (l *listener) Accept() (net.Conn, error) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		nc, err := l.Listener.Accept()
+		if err == nil {
+			return l.conns.add(nc, l.silence), nil
+		}
+		if !passes(err) {
+			return nil, err
+		}
+		if wait == 5*time.Millisecond {
+			l.log.Warn("cannot accept connections, trying again", "err", err)
+		}
+		select {
+		case <-l.stop:
+			return nil, net.ErrClosed
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (l *listener) Close() error {
+	err := net.ErrClosed
+	l.once.Do(func() {
+		close(l.stop)
+		err = l.Listener.Close()
+	})
+	return err
+}
+
+// passes reports whether an accept error is about the moment and not about the
+// listener.
+func passes(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+		syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EINTR, syscall.EAGAIN,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	ne, ok := errors.AsType[net.Error](err)
+	return ok && ne.Timeout()
+}
