@@ -160,9 +160,11 @@ func (dec *decoder) misfit(n ast.Node, path string, err error) {
 }
 
 func (dec *decoder) overlay(path string, n ast.Node, v reflect.Value) {
+	o := Overlay{doc: dec.vs.doc, path: path}
+	defer func() { v.Set(reflect.ValueOf(o)) }()
 	switch n.(type) {
 	case *ast.NullNode, ast.MapNode:
-		v.Set(reflect.ValueOf(Overlay{doc: dec.vs.doc, path: path, node: n}))
+		o.node = n
 	default:
 		dec.fault(n, path, fmt.Sprintf("must hold keys, not %s", kind(n)), "")
 	}

@@ -89,6 +89,7 @@ func join(faults []*Error) error {
 	slices.SortStableFunc(faults, func(a, b *Error) int {
 		return cmp.Or(
 			cmp.Compare(rank(a), rank(b)),
+			cmp.Compare(a.Variable, b.Variable),
 			cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column),
 		)

@@ -44,6 +44,10 @@ func (vs *Values) full(path string) string {
 	return join2(vs.path, path)
 }
 
+// Below returns an overlay without keys at path, counted from the decoded struct,
+// for what has its defaults because nobody wrote it.
+func (vs *Values) Below(path string) Overlay { return Overlay{doc: vs.doc, path: vs.full(path)} }
+
 // A Value is one effective value.
 type Value struct {
 	Path   string // from the document's root
@@ -159,10 +163,19 @@ func (vs *Values) locate(p conf.Problem) *Error {
 			if o.variable != "" {
 				return &Error{Variable: o.variable, Path: path, Message: p.Message}
 			}
-			return vs.doc.fault(o.position, path, p.Message+" (not set here: the default)", "")
+			return vs.doc.fault(o.position, path, p.Message+vs.unset(), "")
 		}
 	}
-	return &Error{File: vs.doc.name, Path: path, Message: p.Message + " (not set in the file: the default)"}
+	return &Error{File: vs.doc.name, Path: path, Message: p.Message + vs.unset()}
+}
+
+// unset explains a problem with a value that nobody wrote. What an overlay lacks
+// may come from its base.
+func (vs *Values) unset() string {
+	if vs.path != "" {
+		return " (not set here)"
+	}
+	return " (not set: the default)"
 }
 
 // parent cuts the last key or index off a path.
