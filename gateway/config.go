@@ -134,15 +134,11 @@ func (c Config) Validate() error {
 	checkWord(&check, "server", c.Server, server.Kinds()...)
 	check.That(c.Client != "", "client", "is empty: name the HTTP library to call upstream with, like net/http")
 	checkWord(&check, "mode", c.Mode, modeProxy)
-	check.Within("pool", c.Pool.Validate())
-	check.That(c.Pool.PendingTimeout != 0 || c.Pool.MaxPending == 0, "pool.pending_timeout",
-		"0s is no wait: write a time above 0s, or max_pending: 0 to let nobody wait")
-	check.Within("timeouts", c.Timeouts.Validate())
-	check.Within("retry", c.Retry.Validate())
+	checkPool(&check, c.Pool)
+	checkTimeouts(&check, c.Timeouts)
+	checkRetry(&check, c.Retry)
 	check.Within("circuit_breaker", c.CircuitBreaker.Validate())
-	check.Within("limits", c.Limits.Validate())
-	check.That(c.Limits.Header <= 0 || c.Limits.Header >= minHeader && c.Limits.Header <= maxHeader, "limits.header",
-		"%v is out of range: write %v to %v", c.Limits.Header, minHeader, maxHeader)
+	checkLimits(&check, c.Limits)
 	check.That(c.TLS == (clients.TLSSettings{}) || strings.HasPrefix(c.Upstream, "https:"), "tls",
 		"is for an https upstream, and %s is not one: write https:// there or take tls out", c.Upstream)
 	checkWord(&check, "host", c.Host, HostUpstream, HostPreserve)
@@ -171,12 +167,58 @@ func (c CircuitBreaker) Validate() error {
 	return check.Err()
 }
 
+func checkPool(check *conf.Check, p clients.Pool) {
+	checkWord(check, "pool.policy", p.Policy, clients.PoolEqual, clients.PoolLibrary)
+	if p.Policy == clients.PoolLibrary {
+		return // the other keys are not in force
+	}
+	check.That(p.MaxConns >= 1, "pool.max_conns", "%d connections cannot carry a request: write 1 or more", p.MaxConns)
+	check.That(p.MaxPending >= 0, "pool.max_pending", "%d is negative: write 0 to let nobody wait, or more", p.MaxPending)
+	check.That(p.PendingTimeout > 0 || p.MaxPending == 0, "pool.pending_timeout",
+		"%v is no wait: write a time above 0s, or max_pending: 0 to let nobody wait", p.PendingTimeout)
+	check.That(p.IdleTimeout > 0, "pool.idle_timeout",
+		"%v keeps no connection: write a time above 0s, or keep_alive: false for a connection per request", p.IdleTimeout)
+}
+
+func checkTimeouts(check *conf.Check, t clients.Timeouts) {
+	for _, d := range []struct {
+		path  string
+		value time.Duration
+	}{
+		{"connect", t.Connect}, {"response_header", t.ResponseHeader},
+		{"request", t.Request}, {"body_idle", t.BodyIdle},
+	} {
+		check.That(d.value >= 0, "timeouts."+d.path, "%v is negative: write 0s for no bound, or a time", d.value)
+	}
+}
+
+func checkRetry(check *conf.Check, r clients.Retry) {
+	check.That(r.MaxAttempts >= 1, "retry.max_attempts",
+		"%d attempts send nothing: write 1 to try once, or more", r.MaxAttempts)
+	for i, on := range r.RetryOn {
+		checkWord(check, fmt.Sprintf("retry.retry_on[%d]", i), on, "connect", "reset", "timeout", "5xx", "429")
+	}
+	check.That(r.Backoff.Base >= 0, "retry.backoff.base", "%v is negative: write 0s or more", r.Backoff.Base)
+	check.That(r.Backoff.Max >= r.Backoff.Base, "retry.backoff.max",
+		"%v is below backoff.base, which is %v: write that or more", r.Backoff.Max, r.Backoff.Base)
+	check.That(r.PerTryTimeout >= 0, "retry.per_try_timeout",
+		"%v is negative: write 0s for no bound, or a time", r.PerTryTimeout)
+	check.That(r.Budget >= 0 && r.Budget <= 1, "retry.budget", "%v is not a share: write 0%% to 100%%", r.Budget)
+}
+
 // The bounds of limits.header. fasthttp reads a head into one buffer of that size
 // per connection, so "unbounded" would not be the same for all.
 const (
 	minHeader = 1 * conf.KiB
 	maxHeader = 1 * conf.MiB
 )
+
+func checkLimits(check *conf.Check, l clients.Limits) {
+	check.That(l.Header >= minHeader && l.Header <= maxHeader, "limits.header",
+		"%v is out of range: write %v to %v", l.Header, minHeader, maxHeader)
+	check.That(l.RequestBody >= 0, "limits.request_body", "%v is negative: write 0B for no bound, or a size", l.RequestBody)
+	check.That(l.ResponseBody >= 0, "limits.response_body", "%v is negative: write 0B for no bound, or a size", l.ResponseBody)
+}
 
 func checkListen(check *conf.Check, path, addr string) {
 	_, port, err := net.SplitHostPort(addr)

@@ -220,10 +220,8 @@ func (b *Breaker) Do(ctx context.Context, req *clients.Request) (*clients.Respon
 	return b.probe(ctx, req, report)
 }
 
+// rejection is for a breaker that has been open at least once.
 func (b *Breaker) rejection() *Rejection {
-	if b.State() != Open {
-		return &Rejection{}
-	}
 	return &Rejection{RetryAfter: max(0, time.Until(*b.openUntil.Load()))}
 }
 
