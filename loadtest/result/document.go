@@ -120,13 +120,16 @@ type Trial struct {
 
 // Comparison is one arm against the baseline in one metric.
 type Comparison struct {
-	Arm      string  `json:"arm"`
-	Baseline string  `json:"baseline"`
-	Profile  string  `json:"profile"`
-	Metric   string  `json:"metric"`
-	Ratio    float64 `json:"ratio"` // arm ÷ baseline
-	Lo       float64 `json:"lo"`
-	Hi       float64 `json:"hi"`
+	Arm      string `json:"arm"`
+	Baseline string `json:"baseline"`
+	Profile  string `json:"profile"`
+	Metric   string `json:"metric"`
+
+	// Ratio is arm ÷ baseline with its interval, null where no block has both.
+	// Lo and Hi are null where the blocks are too few to bound it.
+	Ratio *float64 `json:"ratio"`
+	Lo    *float64 `json:"lo"`
+	Hi    *float64 `json:"hi"`
 
 	// Level is the confidence of [Lo, Hi], 0.95.
 	Level   float64 `json:"level"`

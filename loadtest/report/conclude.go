@@ -1,0 +1,291 @@
+// Package report says what an experiment shows. It goes in three steps, each a
+// value: [Conclude] turns trials into comparisons and a validity, [Summarize] turns
+// the document into what a reader wants to know in the order of asking, and the
+// renderers ([Text]) only lay that out. The order: is it valid, which client, by
+// how much and how sure, why, what failed.
+//
+// It measures nothing and knows no client by name. The trap: figures of trials are
+// shown as medians over blocks, but every claim rests on the paired ratios.
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"gatebench/loadtest/result"
+	"gatebench/loadtest/stats"
+)
+
+// The rule of every claim.
+const (
+	level    = 0.95
+	minClaim = 6 // blocks: below, the exact signed-rank test cannot reach 5 %
+
+	// sentinelLevel is how certain the sentinel must be that it differs from
+	// its twin before nothing else is believed.
+	sentinelLevel = 0.99
+
+	// voidShare is the share of blocks that may be void.
+	voidShare = 0.20
+
+	// errorShare is the share of failed requests from which on times say
+	// little: the fast failures are among them.
+	errorShare = 0.001
+)
+
+// Conclude fills in doc's comparisons, validity and the warnings that belong to
+// them, from its trials alone.
+//
+// Every judged metric (see [result.Metrics]) of every profile is one family: each
+// arm against the first one, block by block; blocks in which one of the two is void
+// are left out. The sentinel is compared too, outside the family: where it differs
+// from its twin, the experiment sees differences that are not there, and that
+// metric is not valid.
+func Conclude(doc *result.Document) {
+	doc.Comparisons = []result.Comparison{}
+	doc.InvalidReasons = nil
+	for _, s := range series(doc) {
+		doc.Comparisons = append(doc.Comparisons, s.compare(doc)...)
+	}
+	doc.InvalidReasons = invalid(doc)
+	doc.Valid = len(doc.InvalidReasons) == 0
+	doc.Warnings = append(doc.Warnings, doubts(doc)...)
+}
+
+// measured is one metric in one profile: by arm and block, the figure of the trial.
+type measured struct {
+	metric  result.Metric
+	profile string
+	figures map[string]map[int]float64
+}
+
+// series lists what is judged and was measured at least once, primary metrics
+// first, profiles in the order of the trials.
+func series(doc *result.Document) []measured {
+	var all []measured
+	for _, m := range result.Metrics {
+		if m.Interest == 0 {
+			continue
+		}
+		for _, profile := range profiles(doc, m.Phase) {
+			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile)}
+			if len(s.figures) > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+func profiles(doc *result.Document, phase result.Phase) []string {
+	var names []string
+	for _, t := range doc.Trials {
+		if t.Phase == phase && !slices.Contains(names, t.Profile) {
+			names = append(names, t.Profile)
+		}
+	}
+	return names
+}
+
+// figures are the values of m in valid trials.
+func figures(doc *result.Document, m result.Metric, profile string) map[string]map[int]float64 {
+	byArm := map[string]map[int]float64{}
+	for _, t := range doc.Trials {
+		v, ok := t.Metrics[m.Name]
+		if !ok || !t.Valid || t.Phase != m.Phase || t.Profile != profile {
+			continue
+		}
+		if byArm[t.Arm] == nil {
+			byArm[t.Arm] = map[int]float64{}
+		}
+		byArm[t.Arm][t.Block] = v
+	}
+	return byArm
+}
+
+// logRatios pairs arm with baseline by block.
+func (s measured) logRatios(arm, baseline string) []float64 {
+	var a, b []float64
+	for _, block := range slices.Sorted(maps.Keys(s.figures[arm])) {
+		if base, ok := s.figures[baseline][block]; ok {
+			a, b = append(a, base), append(b, s.figures[arm][block])
+		}
+	}
+	return stats.LogRatios(a, b)
+}
+
+// compare judges every arm but the baseline.
+func (s measured) compare(doc *result.Document) []result.Comparison {
+	if len(doc.Arms) == 0 {
+		return nil
+	}
+	baseline := doc.Arms[0].Name
+	rule := stats.Rule{Level: level, Interest: math.Log1p(s.metric.Interest), MinN: minClaim}
+	var family [][]float64
+	for _, a := range doc.Arms[1:] {
+		if a.SentinelOf == "" {
+			family = append(family, s.logRatios(a.Name, baseline))
+		}
+	}
+	judged := stats.Judge(family, rule)
+	noise := s.sentinel(doc)
+
+	var cs []result.Comparison
+	for _, a := range doc.Arms[1:] {
+		c := result.Comparison{Arm: a.Name, Baseline: baseline, Profile: s.profile, Metric: s.metric.Name, Level: level}
+		if a.SentinelOf != "" {
+			j := stats.Judge([][]float64{s.logRatios(a.Name, baseline)}, rule)[0]
+			fill(&c, j, s.metric)
+		} else {
+			fill(&c, judged[0], s.metric)
+			judged = judged[1:]
+		}
+		if noise.differs {
+			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, noise.sentence(s.metric)
+		} else if claimed(c.Verdict) && a.SentinelOf == "" && math.Abs(math.Log(*c.Ratio)) < noise.half {
+			c.Why = fmt.Sprintf("smaller than what the sentinel resolves, ±%s", percent(math.Expm1(noise.half)))
+		}
+		cs = append(cs, c)
+	}
+	return cs
+}
+
+func claimed(v result.Verdict) bool { return v == result.Better || v == result.Worse }
+
+// noise is what the sentinel says of one metric.
+type noise struct {
+	sentinel string
+	// differs is set where it is as good as certain that two copies of the
+	// same arm differ.
+	differs bool
+	// half is the half-width of the sentinel's interval, on the log scale: the
+	// resolution of the experiment; 0 if unknown.
+	half float64
+}
+
+func (s measured) sentinel(doc *result.Document) noise {
+	for _, a := range doc.Arms {
+		if a.SentinelOf == "" {
+			continue
+		}
+		d := s.logRatios(a.Name, a.SentinelOf)
+		n := noise{sentinel: a.Name}
+		n.differs = stats.HodgesLehmann(d, sentinelLevel).Excludes(0) && stats.Student(d, sentinelLevel).Excludes(0)
+		if iv := stats.HodgesLehmann(d, level); iv.Bounded {
+			n.half = (iv.Hi - iv.Lo) / 2
+		}
+		return n
+	}
+	return noise{}
+}
+
+func (n noise) sentence(m result.Metric) string {
+	return fmt.Sprintf("%s: the sentinel %q differs from its twin, so this machine shows differences that are not there", m.Title, n.sentinel)
+}
+
+// fill takes over a judgement, from the log scale.
+func fill(c *result.Comparison, j stats.Judgement, m result.Metric) {
+	c.Blocks = j.N
+	if j.N > 0 {
+		c.Ratio = new(math.Exp(j.Estimate.Center))
+	}
+	if j.Estimate.Bounded {
+		c.Lo, c.Hi = new(math.Exp(j.Estimate.Lo)), new(math.Exp(j.Estimate.Hi))
+	}
+	lower := result.Worse
+	higher := result.Better
+	if m.LowerIsBetter {
+		lower, higher = higher, lower
+	}
+	switch j.Outcome {
+	case stats.Lower:
+		c.Verdict = lower
+	case stats.Higher:
+		c.Verdict = higher
+	case stats.Equivalent:
+		c.Verdict = result.NoDifference
+	case stats.Undecided:
+		c.Verdict, c.BlocksNeeded = result.CannotTell, j.Needed
+		switch {
+		case j.N == 0:
+			c.Why = "no data: no block has both arms"
+		case j.N < minClaim:
+			c.Why = fmt.Sprintf("%d blocks cannot carry a claim, %d are the least", j.N, minClaim)
+		case j.Split:
+			c.Why = "a few blocks decide: only one of the two tests sees a difference"
+		}
+	}
+}
+
+// invalid lists what forbids any conclusion.
+func invalid(doc *result.Document) []string {
+	var reasons []string
+	usable := 0
+	for _, t := range doc.Trials {
+		if t.Valid {
+			usable++
+		}
+	}
+	if usable == 0 {
+		return []string{"no data: not a single trial is valid"}
+	}
+	if n, of := voidBlocks(doc); float64(n) > voidShare*float64(of) {
+		reasons = append(reasons, fmt.Sprintf("%d of %d blocks have a void trial, and more than %s spoil the comparison", n, of, percent(voidShare)))
+	}
+	// The first judged metric is the experiment's primary one.
+	if s := series(doc); len(s) > 0 {
+		if n := s[0].sentinel(doc); n.differs {
+			reasons = append(reasons, n.sentence(s[0].metric))
+		}
+	}
+	return reasons
+}
+
+// voidBlocks counts blocks with a void trial. What an interruption cut off is no
+// block.
+func voidBlocks(doc *result.Document) (void, of int) {
+	blocks := map[int]bool{}
+	for _, t := range doc.Trials {
+		blocks[t.Block] = blocks[t.Block] || !t.Valid
+	}
+	for _, bad := range blocks {
+		if bad {
+			void++
+		}
+	}
+	if doc.Interrupted && void > 0 {
+		void--
+	}
+	return void, len(blocks)
+}
+
+// doubts are what a reader should know although it forbids nothing.
+func doubts(doc *result.Document) []string {
+	var ds []string
+	if doc.Interrupted {
+		ds = append(ds, "the run was interrupted: what follows rests on the blocks that were done")
+	}
+	for i, s := range series(doc) {
+		if n := s.sentinel(doc); i > 0 && n.differs {
+			ds = append(ds, n.sentence(s.metric))
+		}
+	}
+	for _, a := range doc.Arms {
+		requests, errors := counts(doc, a.Name)
+		if requests > 0 && float64(errors) > errorShare*float64(requests) {
+			ds = append(ds, fmt.Sprintf("%s: %d of %d requests failed, so its response times say little", a.Name, errors, requests))
+		}
+	}
+	return ds
+}
+
+func counts(doc *result.Document, arm string) (requests, errors int64) {
+	for _, t := range doc.Trials {
+		if t.Arm == arm {
+			requests, errors = requests+t.Requests, errors+t.Errors
+		}
+	}
+	return requests, errors
+}

@@ -1,0 +1,373 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gatebench/loadtest/result"
+	"gatebench/loadtest/stats"
+)
+
+// Summary is what a reader wants to know, in the order of asking: data, for any
+// renderer.
+type Summary struct {
+	Title string
+	Valid bool
+	// Reasons say why it is not valid.
+	Reasons []string
+
+	// Answer is the finding in plain sentences, its doubt last.
+	Answer []string
+
+	// Judged are the metrics compared, primary ones first.
+	Judged []Judged
+
+	// Causes are figures that explain, one row an arm.
+	Causes Causes
+
+	// Failures and Voids are what went wrong.
+	Failures []Failure
+	Voids    []Void
+	Warnings []string
+
+	// Facts are name and value: machine, blocks, seed, rate, how to repeat it.
+	Facts []Fact
+}
+
+// Judged is one metric in one profile.
+type Judged struct {
+	Metric  result.Metric
+	Profile string
+	Rows    []JudgedRow
+}
+
+// JudgedRow is one arm's figure and what it means against the baseline.
+type JudgedRow struct {
+	Arm string
+	// Median over the valid blocks; nil where nothing was measured.
+	Median *float64
+	// Comparison is nil for the baseline.
+	Comparison *result.Comparison
+	Sentinel   bool
+}
+
+// Causes is a table: medians over blocks per arm.
+type Causes struct {
+	Metrics []result.Metric
+	Rows    []CauseRow
+}
+
+// CauseRow has one value per metric of the table, nil where it was not measured.
+type CauseRow struct {
+	Arm    string
+	Values []*float64
+}
+
+// Failure counts failed requests of one class.
+type Failure struct {
+	Arm, Class       string
+	Errors, Requests int64
+}
+
+// Void is a trial that was not used.
+type Void struct {
+	Arm, Phase, Profile string
+	Block               int
+	Reason              string
+}
+
+// Fact is one line of the small print.
+type Fact struct{ Name, Value string }
+
+// Summarize reads a concluded document.
+func Summarize(doc *result.Document) Summary {
+	s := Summary{
+		Title:    title(doc),
+		Valid:    doc.Valid,
+		Reasons:  doc.InvalidReasons,
+		Warnings: doc.Warnings,
+		Judged:   judged(doc),
+		Causes:   causes(doc),
+		Facts:    facts(doc),
+	}
+	s.Answer = answer(doc, s.Judged)
+	for _, a := range doc.Arms {
+		s.Failures = append(s.Failures, failures(doc, a.Name)...)
+	}
+	for _, t := range doc.Trials {
+		if !t.Valid {
+			s.Voids = append(s.Voids, Void{Arm: t.Arm, Phase: string(t.Phase), Profile: t.Profile, Block: t.Block, Reason: t.VoidReason})
+		}
+	}
+	return s
+}
+
+func title(doc *result.Document) string {
+	arms := 0
+	for _, a := range doc.Arms {
+		if a.SentinelOf == "" {
+			arms++
+		}
+	}
+	t := fmt.Sprintf("gatebench %s: %s, %s, seed %d", doc.Plan, plural(arms, "arm"), plural(blocks(doc), "block"), doc.Seed)
+	if doc.Interrupted {
+		t += ", interrupted"
+	}
+	return t
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func blocks(doc *result.Document) int {
+	seen := map[int]bool{}
+	for _, t := range doc.Trials {
+		seen[t.Block] = true
+	}
+	return len(seen)
+}
+
+func judged(doc *result.Document) []Judged {
+	var js []Judged
+	for _, s := range series(doc) {
+		j := Judged{Metric: s.metric, Profile: s.profile}
+		for _, a := range doc.Arms {
+			row := JudgedRow{Arm: a.Name, Median: median(s.figures[a.Name]), Sentinel: a.SentinelOf != ""}
+			for i, c := range doc.Comparisons {
+				if c.Arm == a.Name && c.Metric == s.metric.Name && c.Profile == s.profile {
+					row.Comparison = &doc.Comparisons[i]
+				}
+			}
+			j.Rows = append(j.Rows, row)
+		}
+		js = append(js, j)
+	}
+	return js
+}
+
+func median(byBlock map[int]float64) *float64 {
+	var xs []float64
+	for _, x := range byBlock {
+		xs = append(xs, x)
+	}
+	m, ok := stats.Median(xs)
+	if !ok {
+		return nil
+	}
+	return &m
+}
+
+// causes shows every metric that is not judged and was measured for some arm, in
+// the first profile of its phase.
+func causes(doc *result.Document) Causes {
+	var c Causes
+	var tables []map[string]map[int]float64
+	for _, m := range result.Metrics {
+		if m.Interest > 0 {
+			continue
+		}
+		names := profiles(doc, m.Phase)
+		if len(names) == 0 {
+			continue
+		}
+		if f := figures(doc, m, names[0]); len(f) > 0 {
+			c.Metrics, tables = append(c.Metrics, m), append(tables, f)
+		}
+	}
+	for _, a := range doc.Arms {
+		row := CauseRow{Arm: a.Name}
+		for _, f := range tables {
+			row.Values = append(row.Values, median(f[a.Name]))
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	return c
+}
+
+func failures(doc *result.Document, arm string) []Failure {
+	byClass := map[string]int64{}
+	requests, _ := counts(doc, arm)
+	for _, t := range doc.Trials {
+		if t.Arm == arm {
+			for class, n := range t.ErrorClasses {
+				byClass[class] += n
+			}
+		}
+	}
+	var fs []Failure
+	for class, n := range byClass {
+		if n > 0 {
+			fs = append(fs, Failure{Arm: arm, Class: class, Errors: n, Requests: requests})
+		}
+	}
+	slices.SortFunc(fs, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Errors, a.Errors), cmp.Compare(a.Class, b.Class))
+	})
+	return fs
+}
+
+// answer words the finding of the primary metric, then what speaks against it
+// elsewhere, then how fine the experiment can see.
+func answer(doc *result.Document, js []Judged) []string {
+	if !doc.Valid || len(js) == 0 {
+		return []string{"No conclusion can be drawn: " + strings.Join(append(doc.InvalidReasons, noData(js)...), "; ") + "."}
+	}
+	primary := js[0]
+	sentences := finding(doc.Arms[0].Name, primary)
+	for _, other := range js[1:] {
+		for _, row := range other.Rows {
+			if c := row.Comparison; c != nil && !row.Sentinel && claimed(c.Verdict) {
+				sentences = append(sentences, fmt.Sprintf("%s: %s is %s, %s.", describe(other, js), row.Arm, c.Verdict, difference(c)))
+			}
+		}
+	}
+	return append(sentences, doubt(doc, primary))
+}
+
+func noData(js []Judged) []string {
+	if len(js) > 0 {
+		return nil
+	}
+	return []string{"no data in any judged metric"}
+}
+
+// describe names a metric, and its profile where there are several.
+func describe(j Judged, all []Judged) string {
+	for _, other := range all {
+		if other.Metric.Phase == j.Metric.Phase && other.Profile != j.Profile {
+			return j.Metric.Title + " in profile " + j.Profile
+		}
+	}
+	return j.Metric.Title
+}
+
+// finding is one sentence per kind of verdict.
+func finding(baseline string, j Judged) []string {
+	by := map[result.Verdict][]string{}
+	for _, row := range j.Rows {
+		c := row.Comparison
+		if c == nil || row.Sentinel {
+			continue
+		}
+		words := row.Arm
+		switch {
+		case claimed(c.Verdict):
+			words += " " + difference(c)
+		case c.Verdict == result.CannotTell && c.Blocks == 0:
+			words += " (no data)"
+		case c.Verdict == result.CannotTell:
+			words += fmt.Sprintf(" (%s; about %d blocks would settle it)", difference(c), c.BlocksNeeded)
+		}
+		by[c.Verdict] = append(by[c.Verdict], words)
+	}
+	var out []string
+	say := func(v result.Verdict, format string) {
+		if arms := by[v]; len(arms) > 0 {
+			out = append(out, fmt.Sprintf(format, strings.Join(arms, ", ")))
+		}
+	}
+	what := j.Metric.Title
+	say(result.Better, "Better than "+baseline+" in "+what+": %s.")
+	if len(by[result.Better]) == 0 {
+		out = append(out, fmt.Sprintf("No arm is shown to be better than %s in %s.", baseline, what))
+	}
+	say(result.Worse, "Worse: %s.")
+	say(result.NoDifference, "No meaningful difference from "+baseline+": %s.")
+	say(result.CannotTell, "Cannot tell from "+baseline+": %s.")
+	if len(by[result.Better]) > 1 {
+		out = append(out, "The better ones were not compared with each other.")
+	}
+	return out
+}
+
+// doubt says what the experiment could not have seen.
+func doubt(doc *result.Document, primary Judged) string {
+	for _, row := range primary.Rows {
+		if c := row.Comparison; row.Sentinel && c != nil && c.Lo != nil {
+			return fmt.Sprintf("Doubt: two identical arms differed by %s here, so smaller differences in %s do not show; %s.",
+				difference(c), primary.Metric.Title, scope(doc))
+		}
+	}
+	return "Doubt: without a sentinel the noise of this machine is not known; " + scope(doc) + "."
+}
+
+func scope(doc *result.Document) string {
+	return fmt.Sprintf("one machine of %s, loopback, HTTP/1.1", plural(doc.Machine.Cores, "core"))
+}
+
+// difference is "+18 % [+11, +26]".
+func difference(c *result.Comparison) string {
+	if c.Ratio == nil {
+		return "no data"
+	}
+	d := signed(*c.Ratio-1) + " %"
+	if c.Lo != nil && c.Hi != nil {
+		d += fmt.Sprintf(" [%s, %s]", signed(*c.Lo-1), signed(*c.Hi-1))
+	}
+	return d
+}
+
+// signed is a share in percent with its sign: one decimal below 10 %.
+func signed(share float64) string {
+	p := share * 100
+	if math.Abs(p) < 9.95 {
+		return fmt.Sprintf("%+.1f", p)
+	}
+	return fmt.Sprintf("%+.0f", p)
+}
+
+func percent(share float64) string {
+	return strings.TrimPrefix(signed(share), "+") + " %"
+}
+
+func facts(doc *result.Document) []Fact {
+	m := doc.Machine
+	var fs []Fact
+	add := func(name, format string, args ...any) { fs = append(fs, Fact{name, fmt.Sprintf(format, args...)}) }
+	machine := fmt.Sprintf("%s, %s", cmp.Or(m.CPU, m.Arch), plural(m.Cores, "core"))
+	if m.MemoryB > 0 {
+		machine += fmt.Sprintf(", %.0f GiB", float64(m.MemoryB)/(1<<30))
+	}
+	add("machine", "%s, %s %s, %s", machine, m.OS, m.Kernel, m.Go)
+	if m.PinnedTo != "" {
+		add("placement", "%s", m.PinnedTo)
+	}
+	if doc.Pilot != nil {
+		for _, profile := range slices.Sorted(maps.Keys(doc.Pilot.Rates)) {
+			add("rate", "%s: %s/s for every arm", profile, figure(doc.Pilot.Rates[profile]))
+		}
+	}
+	if !doc.Started.IsZero() && !doc.Finished.IsZero() {
+		add("when", "%s, took %s", doc.Started.UTC().Format("2006-01-02 15:04 MST"), doc.Finished.Sub(doc.Started).Round(time.Second))
+	}
+	add("method", "paired log-ratios by block; Hodges–Lehmann, exact signed-rank interval %.0f %%; claims only where Student's t agrees, Holm over arms", level*100)
+	add("repeat", "gatebench run %s", doc.Plan)
+	return fs
+}
+
+// figure shows x with three significant digits, no exponent.
+func figure(x float64) string {
+	switch a := math.Abs(x); {
+	case a == 0:
+		return "0"
+	case a >= 99.95:
+		digits := int(math.Floor(math.Log10(a))) - 2
+		unit := math.Pow(10, float64(max(digits, 0)))
+		return fmt.Sprintf("%.0f", math.Round(x/unit)*unit)
+	case a >= 9.995:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 0.9995:
+		return fmt.Sprintf("%.2f", x)
+	default:
+		return fmt.Sprintf("%.3f", x)
+	}
+}

@@ -1,0 +1,225 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"gatebench/loadtest/result"
+)
+
+// Text writes s for a terminal or a pipe of that width in columns, at least 40.
+// Nothing is said by colour: there is none.
+func Text(w io.Writer, s Summary, width int) error {
+	p := &page{width: max(width, 40)}
+	p.head(s)
+	for _, j := range s.Judged {
+		p.judged(j)
+	}
+	p.causes(s.Causes)
+	p.failed(s)
+	p.facts(s.Facts)
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+type page struct {
+	b     strings.Builder
+	width int
+}
+
+// line writes words wrapped to the width, lines after the first indented.
+func (p *page) line(indent string, format string, args ...any) {
+	words := clean(fmt.Sprintf(format, args...))
+	first := true
+	for _, l := range strings.Split(text.WrapSoft(words, p.width-len(indent)), "\n") {
+		if !first {
+			p.b.WriteString(indent)
+		}
+		first = false
+		p.b.WriteString(strings.TrimRight(l, " ") + "\n")
+	}
+}
+
+func (p *page) section(title string) {
+	p.b.WriteString("\n")
+	p.line("", "%s", title)
+}
+
+// clean makes text from configuration or from upstream inert on a terminal: no
+// control character passes.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func (p *page) head(s Summary) {
+	p.line("", "%s", s.Title)
+	if s.Valid {
+		p.line("  ", "VALID")
+	} else {
+		p.line("  ", "NOT VALID: %s", strings.Join(s.Reasons, "; "))
+	}
+	p.b.WriteString("\n")
+	for _, sentence := range s.Answer {
+		p.line("", "%s", sentence)
+	}
+}
+
+// judged lays out one metric: by how much and how sure.
+func (p *page) judged(j Judged) {
+	unit := j.Metric.Unit
+	if unit != "" {
+		unit += ", "
+	}
+	better := "higher is better"
+	if j.Metric.LowerIsBetter {
+		better = "lower is better"
+	}
+	p.section(fmt.Sprintf("%s [%s] (%s%s)", j.Metric.Title, j.Profile, unit, better))
+	rows := [][]string{{"arm", "median", "against baseline", "blocks", "verdict"}}
+	for _, r := range j.Rows {
+		row := []string{r.Arm, figureOrDash(r.Median), "", "", "baseline"}
+		if c := r.Comparison; c != nil {
+			row[2], row[3], row[4] = difference(c), fmt.Sprint(c.Blocks), verdict(r)
+		}
+		rows = append(rows, row)
+	}
+	p.table(rows, 1, 2, 3)
+}
+
+func verdict(r JudgedRow) string {
+	c := r.Comparison
+	switch {
+	case r.Sentinel && c.Verdict != result.NotValid:
+		return "shows the noise"
+	case c.Verdict == result.CannotTell && c.Blocks > 0:
+		return fmt.Sprintf("%s (about %s)", c.Verdict, plural(c.BlocksNeeded, "block"))
+	case c.Why != "" && claimed(c.Verdict):
+		return fmt.Sprintf("%s, but %s", c.Verdict, c.Why)
+	}
+	return string(c.Verdict)
+}
+
+func figureOrDash(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return figure(*x)
+}
+
+// causes lays out a metric a line, an arm a column.
+func (p *page) causes(c Causes) {
+	if len(c.Metrics) == 0 {
+		return
+	}
+	p.section("Why: what each arm used (medians over blocks)")
+	head := []string{""}
+	for _, r := range c.Rows {
+		head = append(head, r.Arm)
+	}
+	rows := [][]string{head}
+	for i, m := range c.Metrics {
+		unit, scale := m.Unit, 1.0
+		if m.Unit == "B" && m.Name == "memory_peak_bytes" {
+			unit, scale = "MiB", 1<<20
+		}
+		name := m.Title
+		if unit != "" {
+			name += ", " + unit
+		}
+		row := []string{name}
+		for _, r := range c.Rows {
+			v := r.Values[i]
+			if v != nil {
+				v = new(*v / scale)
+			}
+			row = append(row, figureOrDash(v))
+		}
+		rows = append(rows, row)
+	}
+	right := make([]int, len(c.Rows))
+	for i := range right {
+		right[i] = i + 1
+	}
+	p.table(rows, right...)
+}
+
+func (p *page) failed(s Summary) {
+	p.section("What failed")
+	for _, f := range s.Failures {
+		p.line("    ", "  %s: %s %d of %d requests", f.Arm, f.Class, f.Errors, f.Requests)
+	}
+	for _, v := range s.Voids {
+		p.line("    ", "  void: block %d, %s %s, %s: %s", v.Block+1, v.Phase, v.Profile, v.Arm, v.Reason)
+	}
+	for _, warning := range s.Warnings {
+		p.line("    ", "  warning: %s", warning)
+	}
+	if len(s.Failures)+len(s.Voids)+len(s.Warnings) == 0 {
+		p.line("", "  nothing: zero errors, no void trial")
+	}
+}
+
+func (p *page) facts(fs []Fact) {
+	p.section("How")
+	for _, f := range fs {
+		p.line("    ", "  %s: %s", f.Name, f.Value)
+	}
+}
+
+// table writes rows, the first being the head, with those columns to the right. A
+// table wider than the page is written a row a paragraph instead.
+func (p *page) table(rows [][]string, right ...int) {
+	for _, r := range rows {
+		for i := range r {
+			r[i] = clean(r[i])
+		}
+	}
+	t := table.NewWriter()
+	t.SetStyle(table.Style{Box: table.BoxStyle{PaddingLeft: "  ", PaddingRight: ""}})
+	var configs []table.ColumnConfig
+	for i := range rows[0] {
+		c := table.ColumnConfig{Number: i + 1}
+		if slices.Contains(right, i) {
+			c.Align = text.AlignRight
+		}
+		configs = append(configs, c)
+	}
+	t.SetColumnConfigs(configs)
+	for _, r := range rows {
+		cells := make(table.Row, len(r))
+		for i := range r {
+			cells[i] = r[i]
+		}
+		t.AppendRow(cells)
+	}
+	lines := strings.Split(t.Render(), "\n")
+	if slices.ContainsFunc(lines, func(l string) bool { return text.StringWidthWithoutEscSequences(strings.TrimRight(l, " ")) > p.width }) {
+		p.paragraphs(rows)
+		return
+	}
+	for _, l := range lines {
+		p.b.WriteString(strings.TrimRight(l, " ") + "\n")
+	}
+}
+
+func (p *page) paragraphs(rows [][]string) {
+	head := rows[0]
+	for _, r := range rows[1:] {
+		p.line("    ", "  %s", r[0])
+		for i, cell := range r[1:] {
+			if cell != "" {
+				p.line("        ", "    %s %s", head[i+1], cell)
+			}
+		}
+	}
+}
