@@ -73,23 +73,22 @@ func streamingRequest(c *check) {
 func streamingResponse(c *check) {
 	more := make(chan bool)
 	u := c.serve(func(p *peer) {
-		h, err := p.request()
-		if err != nil {
-			return
-		}
-		if h.Target == "/chunked" {
-			p.send(chunkedHead + chunk("first"))
+		for {
+			h, err := p.request()
+			if err != nil {
+				return
+			}
+			first, last := "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst", "last!"
+			if h.Target == "/chunked" {
+				first, last = chunkedHead+chunk("first"), chunk("last!")+"0\r\n\r\n"
+			}
+			p.send(first)
 			<-more
-			p.send(chunk("last!") + "0\r\n\r\n")
-		} else {
-			p.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
-			<-more
-			p.send("last!")
+			p.send(last)
 		}
-		p.awaitClose()
 	})
 	cl := c.client(u)
-	c.onEnd(sync.OnceFunc(func() { close(more) }))
+	c.onEnd(func() { close(more) })
 	for _, target := range []string{"/chunked", "/length"} {
 		c.returns(target+": the first bytes, before the last are sent", func() {
 			resp := c.do(cl, get(target))

@@ -34,8 +34,14 @@ func timeouts(tweak func(*clients.Timeouts)) func(*clients.Settings) {
 	return func(s *clients.Settings) { tweak(&s.Timeouts) }
 }
 
-// silent accepts and reads, but says nothing.
-func silent(p *peer) { p.awaitClose() }
+// silent reads requests, but says nothing.
+func silent(p *peer) {
+	for {
+		if _, err := p.request(); err != nil {
+			return
+		}
+	}
+}
 
 func connectTimeout(c *check) {
 	u := &upstream{c: c, scheme: "http", addr: c.blackhole()}
