@@ -30,7 +30,9 @@ type Summary struct {
 	// Causes are figures that explain, one row an arm.
 	Causes Causes
 
-	// Failures and Voids are what went wrong.
+	// Failures and Voids are what went wrong, of so many trials.
+	Trials   int
+	Sentinel bool // whether there was one
 	Failures []Failure
 	Voids    []Void
 	Warnings []string
@@ -43,6 +45,7 @@ type Summary struct {
 type Judged struct {
 	Metric  result.Metric
 	Profile string
+	Blocks  int // in which the baseline was measured
 	Rows    []JudgedRow
 }
 
@@ -74,11 +77,11 @@ type Failure struct {
 	Errors, Requests int64
 }
 
-// Void is a trial that was not used.
+// Void are the trials of one arm that were not used for one reason.
 type Void struct {
-	Arm, Phase, Profile string
-	Block               int
-	Reason              string
+	Arm, Reason string
+	Trials      int
+	Blocks      []int // from 0, each once
 }
 
 // Fact is one line of the small print.
@@ -89,6 +92,7 @@ func Summarize(doc *result.Document) Summary {
 	s := Summary{
 		Title:    title(doc),
 		Valid:    doc.Valid,
+		Trials:   len(doc.Trials),
 		Reasons:  doc.InvalidReasons,
 		Warnings: doc.Warnings,
 		Judged:   judged(doc),
@@ -97,14 +101,30 @@ func Summarize(doc *result.Document) Summary {
 	}
 	s.Answer = answer(doc, s.Judged)
 	for _, a := range doc.Arms {
+		s.Sentinel = s.Sentinel || a.SentinelOf != ""
 		s.Failures = append(s.Failures, failures(doc, a.Name)...)
 	}
+	s.Voids = voids(doc)
+	return s
+}
+
+func voids(doc *result.Document) []Void {
+	var vs []Void
 	for _, t := range doc.Trials {
-		if !t.Valid {
-			s.Voids = append(s.Voids, Void{Arm: t.Arm, Phase: string(t.Phase), Profile: t.Profile, Block: t.Block, Reason: t.VoidReason})
+		if t.Valid {
+			continue
+		}
+		i := slices.IndexFunc(vs, func(v Void) bool { return v.Arm == t.Arm && v.Reason == t.VoidReason })
+		if i < 0 {
+			i = len(vs)
+			vs = append(vs, Void{Arm: t.Arm, Reason: t.VoidReason})
+		}
+		vs[i].Trials++
+		if !slices.Contains(vs[i].Blocks, t.Block) {
+			vs[i].Blocks = append(vs[i].Blocks, t.Block)
 		}
 	}
-	return s
+	return vs
 }
 
 func title(doc *result.Document) string {
@@ -139,7 +159,7 @@ func blocks(doc *result.Document) int {
 func judged(doc *result.Document) []Judged {
 	var js []Judged
 	for _, s := range series(doc) {
-		j := Judged{Metric: s.metric, Profile: s.profile}
+		j := Judged{Metric: s.metric, Profile: s.profile, Blocks: len(s.figures[doc.Arms[0].Name])}
 		for _, a := range doc.Arms {
 			row := JudgedRow{Arm: a.Name, Median: median(s.figures[a.Name]), Sentinel: a.SentinelOf != ""}
 			for i, c := range doc.Comparisons {
@@ -167,7 +187,7 @@ func median(byBlock map[int]float64) *float64 {
 }
 
 // causes shows every metric that is not judged and was measured for some arm, in
-// the first profile of its phase.
+// the first profile of its phase. The sentinel has no causes of its own.
 func causes(doc *result.Document) Causes {
 	var c Causes
 	var tables []map[string]map[int]float64
@@ -184,6 +204,9 @@ func causes(doc *result.Document) Causes {
 		}
 	}
 	for _, a := range doc.Arms {
+		if a.SentinelOf != "" {
+			continue
+		}
 		row := CauseRow{Arm: a.Name}
 		for _, f := range tables {
 			row.Values = append(row.Values, median(f[a.Name]))
@@ -223,14 +246,52 @@ func answer(doc *result.Document, js []Judged) []string {
 	}
 	primary := js[0]
 	sentences := finding(doc.Arms[0].Name, primary)
+	if pick, ok := pick(js); ok {
+		sentences = append([]string{pick}, sentences...)
+	}
 	for _, other := range js[1:] {
-		for _, row := range other.Rows {
-			if c := row.Comparison; c != nil && !row.Sentinel && claimed(c.Verdict) {
-				sentences = append(sentences, fmt.Sprintf("%s: %s is %s, %s.", describe(other, js), row.Arm, c.Verdict, difference(c)))
-			}
+		var claims []string
+		for _, row := range other.claims() {
+			claims = append(claims, fmt.Sprintf("%s %s %s", row.Arm, row.Comparison.Verdict, difference(row.Comparison)))
+		}
+		if len(claims) > 0 {
+			sentences = append(sentences, fmt.Sprintf("In %s: %s.", describe(other, js), strings.Join(claims, ", ")))
 		}
 	}
 	return append(sentences, doubt(doc, primary))
+}
+
+// pick names the one arm that is better in the primary metric and worse in none,
+// if there is exactly one.
+func pick(js []Judged) (string, bool) {
+	var better []string
+	for _, row := range js[0].claims() {
+		if row.Comparison.Verdict == result.Better {
+			better = append(better, row.Arm)
+		}
+	}
+	if len(better) != 1 {
+		return "", false
+	}
+	for _, j := range js {
+		for _, row := range j.claims() {
+			if row.Arm == better[0] && row.Comparison.Verdict == result.Worse {
+				return "", false
+			}
+		}
+	}
+	return fmt.Sprintf("Take %s.", better[0]), true
+}
+
+// claims are the rows that are better or worse than the baseline.
+func (j Judged) claims() []JudgedRow {
+	var rows []JudgedRow
+	for _, row := range j.Rows {
+		if c := row.Comparison; c != nil && !row.Sentinel && claimed(c.Verdict) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 func noData(js []Judged) []string {
@@ -350,7 +411,7 @@ func facts(doc *result.Document) []Fact {
 		add("when", "%s, took %s", doc.Started.UTC().Format("2006-01-02 15:04 MST"), doc.Finished.Sub(doc.Started).Round(time.Second))
 	}
 	add("method", "paired log-ratios by block; Hodges–Lehmann, exact signed-rank interval %.0f %%; claims only where Student's t agrees, Holm over arms", level*100)
-	add("repeat", "gatebench run %s", doc.Plan)
+	add("repeat", "%s", doc.Command)
 	return fs
 }
 

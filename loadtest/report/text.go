@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -32,22 +33,26 @@ type page struct {
 	width int
 }
 
-// line writes words wrapped to the width, lines after the first indented.
+// line writes words wrapped to the width behind the indent, lines after the first
+// four columns further in.
 func (p *page) line(indent string, format string, args ...any) {
+	p.wrapped(indent, indent+"    ", format, args...)
+}
+
+// prose is line without hanging.
+func (p *page) prose(format string, args ...any) { p.wrapped("", "", format, args...) }
+
+func (p *page) wrapped(first, rest, format string, args ...any) {
 	words := clean(fmt.Sprintf(format, args...))
-	first := true
-	for _, l := range strings.Split(text.WrapSoft(words, p.width-len(indent)), "\n") {
-		if !first {
-			p.b.WriteString(indent)
-		}
-		first = false
-		p.b.WriteString(strings.TrimRight(l, " ") + "\n")
+	for _, l := range strings.Split(text.WrapSoft(words, p.width-len(rest)), "\n") {
+		p.b.WriteString(strings.TrimRight(first+l, " ") + "\n")
+		first = rest
 	}
 }
 
 func (p *page) section(title string) {
 	p.b.WriteString("\n")
-	p.line("", "%s", title)
+	p.prose("%s", title)
 }
 
 // clean makes text from configuration or from upstream inert on a terminal: no
@@ -62,15 +67,23 @@ func clean(s string) string {
 }
 
 func (p *page) head(s Summary) {
-	p.line("", "%s", s.Title)
+	p.prose("%s", s.Title)
 	if s.Valid {
-		p.line("  ", "VALID")
+		void := 0
+		for _, v := range s.Voids {
+			void += v.Trials
+		}
+		sentinel := "the sentinel does not differ from its twin"
+		if !s.Sentinel {
+			sentinel = "without a sentinel"
+		}
+		p.prose("VALID: %d of %s void, %s", void, plural(s.Trials, "trial"), sentinel)
 	} else {
-		p.line("  ", "NOT VALID: %s", strings.Join(s.Reasons, "; "))
+		p.prose("NOT VALID: %s", strings.Join(s.Reasons, "; "))
 	}
 	p.b.WriteString("\n")
 	for _, sentence := range s.Answer {
-		p.line("", "%s", sentence)
+		p.prose("%s", sentence)
 	}
 }
 
@@ -84,29 +97,34 @@ func (p *page) judged(j Judged) {
 	if j.Metric.LowerIsBetter {
 		better = "lower is better"
 	}
-	p.section(fmt.Sprintf("%s [%s] (%s%s)", j.Metric.Title, j.Profile, unit, better))
-	rows := [][]string{{"arm", "median", "against baseline", "blocks", "verdict"}}
+	p.section(fmt.Sprintf("%s [%s] (%s%s, %s)", j.Metric.Title, j.Profile, unit, better, plural(j.Blocks, "block")))
+	rows := [][]string{{"arm", "median", "against baseline", "verdict"}}
 	for _, r := range j.Rows {
-		row := []string{r.Arm, figureOrDash(r.Median), "", "", "baseline"}
+		row := []string{r.Arm, figureOrDash(r.Median), "", "baseline"}
 		if c := r.Comparison; c != nil {
-			row[2], row[3], row[4] = difference(c), fmt.Sprint(c.Blocks), verdict(r)
+			row[2], row[3] = difference(c), verdict(r, j.Blocks)
 		}
 		rows = append(rows, row)
 	}
-	p.table(rows, 1, 2, 3)
+	p.table(rows, 1, 2)
 }
 
-func verdict(r JudgedRow) string {
+// verdict words a row; where it stands on fewer blocks than the others it says so.
+func verdict(r JudgedRow, blocks int) string {
 	c := r.Comparison
+	v := string(c.Verdict)
 	switch {
 	case r.Sentinel && c.Verdict != result.NotValid:
-		return "shows the noise"
+		v = "shows the noise"
 	case c.Verdict == result.CannotTell && c.Blocks > 0:
-		return fmt.Sprintf("%s (about %s)", c.Verdict, plural(c.BlocksNeeded, "block"))
+		v += fmt.Sprintf(" (~%s)", plural(c.BlocksNeeded, "block"))
 	case c.Why != "" && claimed(c.Verdict):
-		return fmt.Sprintf("%s, but %s", c.Verdict, c.Why)
+		v += ", but " + c.Why
 	}
-	return string(c.Verdict)
+	if c.Blocks != blocks {
+		v += fmt.Sprintf(", n = %d", c.Blocks)
+	}
+	return v
 }
 
 func figureOrDash(x *float64) string {
@@ -122,7 +140,7 @@ func (p *page) causes(c Causes) {
 		return
 	}
 	p.section("Why: what each arm used (medians over blocks)")
-	head := []string{""}
+	head := []string{"figure"}
 	for _, r := range c.Rows {
 		head = append(head, r.Arm)
 	}
@@ -156,23 +174,35 @@ func (p *page) causes(c Causes) {
 func (p *page) failed(s Summary) {
 	p.section("What failed")
 	for _, f := range s.Failures {
-		p.line("    ", "  %s: %s %d of %d requests", f.Arm, f.Class, f.Errors, f.Requests)
+		p.line("  ", "%s: %s %d of %d requests", f.Arm, f.Class, f.Errors, f.Requests)
 	}
 	for _, v := range s.Voids {
-		p.line("    ", "  void: block %d, %s %s, %s: %s", v.Block+1, v.Phase, v.Profile, v.Arm, v.Reason)
+		p.line("  ", "void: %s, %s in %s: %s", v.Arm, plural(v.Trials, "trial"), listBlocks(v.Blocks), v.Reason)
 	}
 	for _, warning := range s.Warnings {
-		p.line("    ", "  warning: %s", warning)
+		p.line("  ", "warning: %s", warning)
 	}
 	if len(s.Failures)+len(s.Voids)+len(s.Warnings) == 0 {
-		p.line("", "  nothing: zero errors, no void trial")
+		p.line("  ", "nothing: zero errors, no void trial")
 	}
+}
+
+// listBlocks counts from 1, as people do.
+func listBlocks(blocks []int) string {
+	words := make([]string, len(blocks))
+	for i, b := range blocks {
+		words[i] = strconv.Itoa(b + 1)
+	}
+	if len(words) == 1 {
+		return "block " + words[0]
+	}
+	return "blocks " + strings.Join(words, ", ")
 }
 
 func (p *page) facts(fs []Fact) {
 	p.section("How")
 	for _, f := range fs {
-		p.line("    ", "  %s: %s", f.Name, f.Value)
+		p.line("  ", "%s: %s", f.Name, f.Value)
 	}
 }
 
@@ -215,10 +245,10 @@ func (p *page) table(rows [][]string, right ...int) {
 func (p *page) paragraphs(rows [][]string) {
 	head := rows[0]
 	for _, r := range rows[1:] {
-		p.line("    ", "  %s", r[0])
+		p.line("  ", "%s", r[0])
 		for i, cell := range r[1:] {
 			if cell != "" {
-				p.line("        ", "    %s %s", head[i+1], cell)
+				p.line("    ", "%s %s", head[i+1], cell)
 			}
 		}
 	}

@@ -20,6 +20,7 @@ const Schema = "gatebench.result/1"
 type Document struct {
 	Schema      string    `json:"schema"`
 	Plan        string    `json:"plan"`
+	Command     string    `json:"command"` // repeats it
 	Started     time.Time `json:"started"`
 	Finished    time.Time `json:"finished"`
 	Interrupted bool      `json:"interrupted"`
