@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"gatebench/clients"
+	"gatebench/clients/registry"
+	"gatebench/gateway"
+	"gatebench/internal/config"
+	"gatebench/server"
+)
+
+func newGateway(w *world) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "gateway [-f FILE]",
+		Short: "Serve the gateway in front of an upstream",
+		Long: `Serves the gateway section of the file: whichever client it names calls the
+upstream. Ready when /-/healthz answers 200; metrics at /-/metrics, what it is made of
+at /-/about. SIGTERM drains, a second signal ends at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := w.load(file)
+			if err != nil {
+				return err
+			}
+			return runGateway(cmd.Context(), w, cfg.Gateway)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "configuration file (default: none, every value its default)")
+	return cmd
+}
+
+// load reads the file, or the defaults without one, with the environment over it.
+func (w *world) load(file string) (*config.Config, error) {
+	if file == "" {
+		return checked(config.Defaults(w.options()))
+	}
+	return checked(config.Load(file, w.options()))
+}
+
+func (w *world) options() config.Options {
+	return config.Options{Clients: registry.Names(), Environ: w.environ}
+}
+
+// checked makes whatever is wrong with a configuration the exit code for it.
+func checked(cfg *config.Config, err error) (*config.Config, error) {
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return cfg, nil
+}
+
+func runGateway(ctx context.Context, w *world, cfg gateway.Config) error {
+	log := slog.New(slog.NewTextHandler(w.stderr, nil))
+	gw, err := assemble(cfg)
+	if err != nil {
+		return exit(exitCannotRun, "%w", err)
+	}
+	sc := gw.ServerConfig()
+	sc.Log = log
+	srv, err := server.New(sc, gw)
+	if err != nil {
+		return exit(exitCannotRun, "%w", err)
+	}
+	all := &gatewayService{Server: srv, gateway: gw}
+	ln, err := listen(ctx, "gateway", cfg.Listen)
+	if err != nil {
+		return errors.Join(err, all.Close())
+	}
+	if cfg.Admin.Listen != "" {
+		if err := all.serveAdmin(ctx, sc, cfg.Admin.Listen, w.stdout); err != nil {
+			return errors.Join(err, ln.Close(), all.Close())
+		}
+	}
+	return serve(ctx, w.stdout, ln, all)
+}
+
+// assemble puts the layers together: the one place that knows both the registry
+// and the gateway.
+func assemble(cfg gateway.Config) (*gateway.Gateway, error) {
+	entry, ok := registry.Lookup(cfg.Client)
+	if !ok {
+		return nil, errors.New("there is no client " + cfg.Client)
+	}
+	dialer := &clients.Dialer{Timeout: cfg.Timeouts.Connect}
+	client, err := entry.New(cfg.Settings(dialer))
+	if err != nil {
+		return nil, err
+	}
+	return gateway.New(cfg, gateway.Parts{
+		Client:      client,
+		Dialer:      dialer,
+		Version:     version(),
+		AboutClient: aboutClient(entry),
+		AboutServer: aboutServer(cfg.Server),
+	})
+}
+
+func aboutClient(e registry.Entry) gateway.Library {
+	return gateway.Library{Name: e.Name, Module: cmp.Or(e.Module, e.Name), Version: moduleVersion(e.Module), Deviations: e.Deviations()}
+}
+
+func aboutServer(kind string) gateway.Library {
+	module := server.Module(kind)
+	return gateway.Library{Name: kind, Module: module, Version: moduleVersion(module), Deviations: server.Deviations(kind)}
+}
+
+// version is gatebench's own: the module version or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return info.Main.Version
+}
+
+// moduleVersion is that of the module as built in; what is in the standard library
+// has Go's.
+func moduleVersion(module string) string {
+	info, _ := debug.ReadBuildInfo()
+	if info != nil {
+		for _, d := range info.Deps {
+			if d.Path == module {
+				return d.Version
+			}
+		}
+	}
+	return runtime.Version()
+}
+
+// gatewayService is the main port with what has to end beside it.
+type gatewayService struct {
+	*server.Server
+	gateway *gateway.Gateway
+	admin   *server.Server // nil without admin.listen
+	served  chan error
+}
+
+func (g *gatewayService) serveAdmin(ctx context.Context, sc server.Config, addr string, stdout io.Writer) error {
+	ln, err := listen(ctx, "gateway's own paths", addr)
+	if err != nil {
+		return err
+	}
+	if g.admin, err = server.New(sc, g.gateway.Admin()); err != nil {
+		return errors.Join(exit(exitCannotRun, "%w", err), ln.Close())
+	}
+	announce(stdout, "admin listening on", ln)
+	g.served = make(chan error, 1)
+	go func() { g.served <- g.admin.Serve(ln) }()
+	return nil
+}
+
+// Close ends what Shutdown left: the client, and the own paths, which stay that
+// long so that draining can be watched.
+func (g *gatewayService) Close() error {
+	err := errors.Join(g.Server.Close(), g.gateway.Close())
+	if g.admin != nil {
+		err = errors.Join(err, g.admin.Close(), <-g.served)
+	}
+	return err
+}
+
+var _ service = (*gatewayService)(nil)
