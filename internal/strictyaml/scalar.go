@@ -51,8 +51,13 @@ func (s scalar) into(v reflect.Value) error {
 		v.SetInt(int64(d))
 		return nil
 	}
-	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return u.UnmarshalText([]byte(s.text))
+	if reflect.PointerTo(v.Type()).Implements(textReader) {
+		read := reflect.New(v.Type()) // a fresh one: what fails may leave anything behind
+		if err := read.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s.text)); err != nil {
+			return err
+		}
+		v.Set(read.Elem())
+		return nil
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -141,10 +146,10 @@ func (s scalar) intoInt(v reflect.Value) error {
 
 // String is s as it stands in a sentence.
 func (s scalar) String() string {
-	if s.form == text || s.form == quoted {
-		return strconv.Quote(s.text)
+	if s.form == number || s.form == boolean {
+		return s.text
 	}
-	return s.text
+	return strconv.Quote(s.text)
 }
 
 // written returns v as into reads it.

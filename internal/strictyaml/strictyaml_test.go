@@ -285,6 +285,43 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// A problem with a value that nobody wrote points at the nearest thing somebody
+// did write, and says so.
+func TestLocateWhatIsNotWritten(t *testing.T) {
+	d, err := Parse("h.yaml", []byte("version: 1\ndoor:\n  lock:\n    pins: 4\nextras:\n  - lock: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := defaultHouse()
+	vs, err := d.Decode(&h, Environment{Prefix: "H", Vars: []string{"H_DOOR_LOCK_PIN_NAMES=a,b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := h.Extras[0].Decode(&guest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		vs         *Values
+		path, want string
+	}{
+		{vs, "door.lock.pins", "h.yaml:4:11: door.lock.pins: is bad\n   4 |     pins: 4\n     |           ^"},
+		{vs, "door.lock.tolerance", "h.yaml:4:5: door.lock.tolerance: is bad (not set: the default)\n   4 |     pins: 4\n     |     ^"},
+		{vs, "door.lock.pin_names[1]", "H_DOOR_LOCK_PIN_NAMES: door.lock.pin_names[1]: is bad"},
+		{vs, "kitchen.pot", "h.yaml: kitchen.pot: is bad (not set: the default)"},
+		{overlay, "lock.pins", "h.yaml:6:11: extras[0].lock.pins: is bad (not set here)\n   6 |   - lock: {}\n     |           ^"},
+		{overlay, "colour", "h.yaml:6:5: extras[0].colour: is bad (not set here)\n   6 |   - lock: {}\n     |     ^"},
+	} {
+		err := c.vs.Locate("", conf.Problem{Path: c.path, Message: "is bad"})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s:\ngot  %v\nwant %s", c.path, err, c.want)
+		}
+	}
+	if err := vs.Locate("door", nil); err != nil {
+		t.Errorf("no problem, and yet %v", err)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"nethttp": "net/http", "net-http": "net/http", "NET/HTTP": "net/http", "rest": "resty", "restry": "resty",
