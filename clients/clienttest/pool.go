@@ -16,13 +16,15 @@ func poolCases() []testCase {
 		rule("reuse", "a connection is used again once the body was read whole, after an error status too; End gives it back at once (caddyserver/caddy#938)", reuse),
 		rule("no-reuse-half-read", "a connection whose body was not read whole is closed by End, not used again (valyala/fasthttp#1743)", noReuseHalfRead),
 		rule("no-poison", "what upstream sends late, after a timeout, is never another's answer (valyala/fasthttp#1743)", noPoison),
-		rule("unasked-bytes", "bytes behind an answer that nobody asked for are never another's answer (RFC 9112, section 9.2)", unaskedBytes),
+		rule("unasked-bytes", "bytes that come together with an answer, behind its end, are never another's answer (RFC 9112, section 9.2)", unaskedBytes),
+		rule("unasked-bytes-idle", "bytes that come on an idle connection are never the next answer (RFC 9112, section 9.2)", unaskedBytesIdle),
 		rule("connection-close", "a connection that upstream announces to close is not used again (RFC 9112, section 9.6)", connectionClose),
 		rule("keep-alive-off", "pool.keep_alive: false opens a connection per request and says Connection: close", keepAliveOff),
 		rule("max-conns", "never more than pool.max_conns connections at once; who finds none free waits or fails with kind pool_exhausted", maxConns),
 		rule("idle-timeout", "an idle connection is closed after pool.idle_timeout, not before", idleTimeout),
 		rule("pool-library", "pool.policy: library leaves the pool as the library ships it: many users at once are served", poolLibrary),
 		rule("stale-get", "a GET survives that upstream closes an idle connection just as it is sent (golang/go#19943, caddyserver/caddy#6452)", staleGet),
+		rule("closed-idle", "that upstream closed an idle connection is noticed before a POST is sent on it", closedIdle),
 		rule("stale-post", "a POST is sent at most once, whatever happens to its connection (go-resty/resty#777)", stalePost),
 	}
 }
@@ -108,6 +110,28 @@ func unaskedBytes(c *check) {
 		target := fmt.Sprintf("/%d", i)
 		c.ok(cl, get(target), target)
 	}
+}
+
+func unaskedBytesIdle(c *check) {
+	idle, sent := make(chan struct{}), make(chan struct{})
+	u := c.serve(func(p *peer) {
+		if h, err := p.request(); err == nil {
+			p.send(ok(h.Target))
+		}
+		if p.n == 1 {
+			<-idle
+			p.send(reply("200 OK", "poison"))
+			close(sent)
+		}
+		p.awaitClose()
+	})
+	c.onEnd(sync.OnceFunc(func() { close(idle) }))
+	cl, dialer := c.dialingClient(u)
+	c.ok(cl, get("/1"), "/1")
+	idle <- struct{}{}
+	<-sent
+	c.soon("the connection is closed by the client", func() bool { return dialer.Open() == 0 })
+	c.ok(cl, get("/2"), "/2")
 }
 
 func connectionClose(c *check) {
@@ -252,6 +276,21 @@ func staleGet(c *check) {
 		target := fmt.Sprintf("/%d", i)
 		c.ok(cl, get(target), target)
 		idle.closedButFor(0)
+	}
+}
+
+func closedIdle(c *check) {
+	u := c.serve(func(p *peer) {
+		if h, err := p.request(); err == nil {
+			p.send(ok(h.Target))
+		}
+	})
+	cl, dialer := c.dialingClient(u)
+	for _, target := range []string{"/1", "/2", "/3"} {
+		c.ok(cl, post(target, "body"), target)
+		if !c.soon("the client has noticed that upstream closed", func() bool { return dialer.Open() == 0 }) {
+			return
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ func timeoutCases() []testCase {
 		rule("slow-body", "a response body that keeps flowing outlives every timeout (golang/go Client.Timeout cuts it)", slowBody),
 		rule("slow-reader", "a reader that takes its time is not silence of upstream's", slowReader),
 		rule("upload-unread", "an upload that upstream stops reading ends after timeouts.body_idle: kind timeout_body", uploadUnread),
+		rule("upload-silent", "an upload that downstream stops giving ends after timeouts.body_idle: kind timeout_body", uploadSilent),
 		rule("no-limits", "a timeout of 0 switches the bound off", noLimits),
 	}
 }
@@ -209,6 +210,16 @@ func uploadUnread(c *check) {
 	cl := c.client(u, timeouts(func(t *clients.Timeouts) { t.BodyIdle = limit }))
 	c.returns("an upload that upstream does not read", func() {
 		c.fails(cl, streaming("/", zeros{}), clients.TimeoutBody)
+	})
+}
+
+func uploadSilent(c *check) {
+	u := c.serve(silent)
+	cl := c.client(u, timeouts(func(t *clients.Timeouts) { t.BodyIdle = limit }))
+	r, w := io.Pipe()
+	c.onEnd(func() { _ = w.Close() })
+	c.returns("an upload without a byte", func() {
+		c.lasts(limit, func() { c.fails(cl, streaming("/", r), clients.TimeoutBody) })
 	})
 }
 

@@ -7,6 +7,9 @@ func Deviations() []clients.Deviation {
 	return []clients.Deviation{
 		{Name: "cancel-before-head", Reason: "HostClient.Do takes no context: a request that nobody waits for any more runs on until its head or a timeout (valyala/fasthttp#2198)"},
 		{Name: "early-response", Reason: "the request is written whole before anything is read: an answer that comes during an upload is lost when upstream closes (valyala/fasthttp#1348)"},
+		{Name: "upload-silent", Reason: "the request body is read on the caller's goroutine: only who gives the body can end a read that waits for it"},
+		{Name: "closed-idle", Reason: "nobody reads an idle connection: that upstream closed it is found out by the next request, which fails if it may not be repeated (valyala/fasthttp#1892)"},
+		{Name: "unasked-bytes-idle", Reason: "nobody reads an idle connection: what upstream sends on it unasked is taken for the next answer"},
 		{Name: "1xx", Reason: "interim responses are read over and not told (valyala/fasthttp#1992)"},
 		{Name: "upgrade", Reason: "after 101 the connection would go back into the pool: the fields that ask for an upgrade are left out (valyala/fasthttp#266)"},
 		{Name: "odd-trailers", Reason: "a trailer with a name on the library's list of forbidden ones fails the response"},
