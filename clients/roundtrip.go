@@ -56,6 +56,3 @@ func (c *roundTripper) Close() error {
 	}
 	return nil
 }
-
-// RoundTripperDeviations are what no client on net/http can do.
-func RoundTripperDeviations() []Deviation { return nil }

@@ -26,5 +26,5 @@ func New(s clients.Settings) (clients.Client, error) {
 	return clients.RoundTripper(t, s), nil
 }
 
-// Deviations are those that every client on net/http has.
-func Deviations() []clients.Deviation { return clients.RoundTripperDeviations() }
+// Deviations says that there are none.
+func Deviations() []clients.Deviation { return nil }
