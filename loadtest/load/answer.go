@@ -155,6 +155,10 @@ func parseHead(b []byte) (h head, n int, err error) {
 		}
 		n += k
 		if len(line) == 0 {
+			if h.chunked && h.oldMinor {
+				// RFC 9112 6.1: faulty framing.
+				return h, 0, protocolError("HTTP/1.0 with a Transfer-Encoding")
+			}
 			return h, n, nil
 		}
 		if err := h.field(line); err != nil {

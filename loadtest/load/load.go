@@ -65,7 +65,13 @@ func Run(ctx context.Context, t Target, p Profile, progress func(Progress)) (*Su
 	if err != nil {
 		return nil, err
 	}
-	return run(ctx, t.URL, msg, p, dial, newWaker, progress)
+	e := newEngine(msg, p, dial)
+	if err := e.run(ctx, newWaker, progress); err != nil {
+		return nil, err
+	}
+	s := e.summary()
+	s.URL = t.URL
+	return s, nil
 }
 
 // runnable is what a profile must be beyond valid.
@@ -78,17 +84,17 @@ func runnable(p Profile) error {
 	return c.Err()
 }
 
-func run(ctx context.Context, url string, msg *message, p Profile, dial dialFunc, newWaker func(*engine) (waker, error), progress func(Progress)) (*Summary, error) {
-	e := newEngine(msg, p, dial)
+// run carries out the profile. It returns when nothing of it is left running.
+func (e *engine) run(ctx context.Context, newWaker func(*engine) (waker, error), progress func(Progress)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.ctx = ctx
 
 	drive := e.closedLoad
-	if p.Executor == ConstantArrivalRate {
+	if e.p.Executor == ConstantArrivalRate {
 		w, err := newWaker(e)
 		if err != nil {
-			return nil, fmt.Errorf("make the pacer's timer: %w", err)
+			return fmt.Errorf("make the pacer's timer: %w", err)
 		}
 		defer w.close()
 		drive = func() { e.openLoad(w) }
@@ -105,10 +111,7 @@ func run(ctx context.Context, url string, msg *message, p Profile, dial dialFunc
 	stopWatch()
 	close(finished)
 	aside.Wait()
-
-	s := e.summary()
-	s.URL, s.Executor = url, p.Executor
-	return s, nil
+	return nil
 }
 
 // engine is one run. Moments are offsets from begin on the monotonic clock.

@@ -58,8 +58,9 @@ type Profile struct {
 	// Warmup is loaded like the window before it and counts nowhere. Default 0.
 	Warmup time.Duration `yaml:"warmup"`
 
-	// Timeout is how long after it was due a request may take, connecting
-	// included. Default 10s.
+	// Timeout is how long a request may take once it is sent, connecting
+	// included, and how long a due one may wait for a user before it is
+	// dropped. Default 10s.
 	Timeout time.Duration `yaml:"timeout"`
 
 	// KeepAlive reuses connections; without it each request opens its own and

@@ -135,6 +135,7 @@ func (e *engine) summary() *Summary {
 	ok, sent := all.ok.count(), all.service.count()
 	s := &Summary{
 		Schema:      SummarySchema,
+		Executor:    e.p.Executor,
 		Interrupted: e.stopped.Load() != 0,
 		Requests: Requests{
 			Planned: sent + e.dropped, Sent: sent, Completed: all.completed,

@@ -45,7 +45,7 @@ func (e *engine) newUser(i int) *user {
 // it was done.
 func (u *user) send(due time.Duration) time.Duration {
 	sent := u.e.now()
-	out := u.exchange(sent, due+u.e.p.Timeout)
+	out := u.exchange(sent, sent+u.e.p.Timeout)
 	done := u.e.now()
 	u.lastDone = done
 	if out.class == timeout && done >= u.e.until {

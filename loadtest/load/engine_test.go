@@ -1,0 +1,416 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gatebench/internal/conf"
+)
+
+func TestClosedUsersSendOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: afterDelay(100 * time.Millisecond)}
+		_, s := loadPipes(t, t.Context(), profile(Profile{Executor: ConstantVUs, VUs: 7, Duration: time.Second, Warmup: 2 * time.Second}), server)
+
+		want := Requests{Planned: 70, Sent: 70, Completed: 70, OK: 70}
+		if diff := cmp.Diff(want, s.Requests); diff != "" {
+			t.Error(diff)
+		}
+		near(t, "requests at the server, warm-up too", float64(server.seen.Load()), 210, 0)
+		near(t, "throughput", s.Throughput, 70, 0)
+		near(t, "mean", s.ResponseTime.Mean, 100, 0)
+		near(t, "body bytes", float64(s.BodyBytes), 140, 0)
+	})
+}
+
+func TestRampUpStartsUsersEvenly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var mu sync.Mutex
+		var starts []time.Duration
+		server := &pipes{script: func(int64) string {
+			mu.Lock()
+			starts = append(starts, time.Since(begin))
+			mu.Unlock()
+			time.Sleep(time.Minute)
+			return answer200
+		}}
+		loadPipes(t, t.Context(), profile(Profile{Executor: ConstantVUs, VUs: 4, RampUp: 2 * time.Second, Duration: 3 * time.Second}), server)
+		slices.Sort(starts)
+		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond}
+		if diff := cmp.Diff(want, starts); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestSharedIterationsSendExactlyThatMany(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		p                Profile
+		sent, dropped    int64
+		seconds          float64
+		atServer, opened int64
+	}{
+		{"to the end", Profile{VUs: 8, Iterations: 1001}, 1001, 0, 12.6, 1001, 8},
+		{"warm-up takes none", Profile{VUs: 8, Iterations: 80, Warmup: time.Second}, 80, 0, 1, 160, 8},
+		{"more users than requests", Profile{VUs: 8, Iterations: 3}, 3, 0, .1, 3, 3},
+		{"bounded by the duration", Profile{VUs: 8, Iterations: 1000, Duration: time.Second}, 80, 920, 1, 80, 8},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.p.Executor = SharedIterations
+				server := &pipes{script: afterDelay(100 * time.Millisecond)}
+				_, s := loadPipes(t, t.Context(), profile(tt.p), server)
+				near(t, "sent", float64(s.Requests.Sent), float64(tt.sent), 0)
+				near(t, "dropped", float64(s.Requests.Dropped), float64(tt.dropped), 0)
+				near(t, "seconds", s.Seconds, tt.seconds, 1e-6)
+				near(t, "at the server", float64(server.seen.Load()), float64(tt.atServer), 0)
+				near(t, "opened", float64(s.ConnectionsOpened), float64(tt.opened), 0)
+			})
+		})
+	}
+}
+
+func TestUsersWhoseTurnNeverComesEndWithTheLastIteration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		loadPipes(t, t.Context(), profile(Profile{Executor: SharedIterations, VUs: 2, Iterations: 10, RampUp: time.Hour}), &pipes{script: afterDelay(time.Second)})
+		near(t, "seconds", time.Since(begin).Seconds(), 10, 0)
+	})
+}
+
+func TestArrivalsKeepTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: afterDelay(35 * time.Millisecond)}
+		_, s := loadPipes(t, t.Context(), profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(100), Warmup: time.Second, Duration: 10 * time.Second}), server)
+		want := Requests{Planned: 1000, Sent: 1000, Completed: 1000, OK: 1000}
+		if diff := cmp.Diff(want, s.Requests); diff != "" {
+			t.Error(diff)
+		}
+		near(t, "at the server, warm-up too", float64(server.seen.Load()), 1100, 0)
+		near(t, "throughput", s.Throughput, 100, 0)
+		near(t, "lag p99", s.Generator.LagP99, 0, 0)
+		// 100/s of 35 ms keep four users busy, and the engine makes no more.
+		near(t, "opened", float64(s.ConnectionsOpened), 4, 0)
+		if !s.Valid {
+			t.Errorf("not valid: %q", s.Warnings)
+		}
+	})
+}
+
+// LD02: five users carry 50/s of the 500/s that are due, then 5000/s.
+func TestTooFewUsersIsSaidAndNotHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var firstHalf atomic.Int64
+		server := &pipes{script: func(int64) string {
+			if time.Since(begin) < 5*time.Second {
+				firstHalf.Add(1)
+				time.Sleep(100 * time.Millisecond)
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+			return answer200
+		}}
+		_, s := loadPipes(t, t.Context(), profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(500), VUs: 5, Duration: 10 * time.Second}), server)
+		near(t, "planned", float64(s.Requests.Planned), 5000, 0)
+		near(t, "offered", s.Offered, 500, 0)
+		near(t, "sent in the first half", float64(firstHalf.Load()), 250, 0)
+		near(t, "sent", float64(s.Requests.Sent), 5000, 0)
+		near(t, "waited", float64(s.Generator.Waited), 2800, 100)
+		near(t, "lag p99, ms", s.Generator.LagP99, 4400, 200)
+		if s.Valid || !strings.Contains(strings.Join(s.Warnings, "\n"), "waited for one of 5 users") {
+			t.Errorf("valid = %v, warnings %q", s.Valid, s.Warnings)
+		}
+	})
+}
+
+// Two users of 1 s carry 2/s of the 10/s that are due for 10 s. What waited does not
+// have less time for its answer: the target is not to blame for our line.
+func TestArrivalsThatCannotStartAreDropped(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration
+		longest float64 // s, of any response: waiting for a user, then the answer
+	}{
+		{"at their timeout", 3 * time.Second, 3.5},
+		{"at the window's end", time.Hour, 8.2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				server := &pipes{script: afterDelay(time.Second)}
+				_, s := loadPipes(t, t.Context(), profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(10), VUs: 2, Duration: 10 * time.Second, Timeout: tt.timeout}), server)
+				if diff := cmp.Diff(Requests{Planned: 100, Sent: 20, Completed: 20, OK: 20, Dropped: 80}, s.Requests); diff != "" {
+					t.Error(diff)
+				}
+				near(t, "at the server", float64(server.seen.Load()), 20, 0)
+				near(t, "seconds taken", time.Since(begin).Seconds(), 10.1, 0)
+				near(t, "longest, s", s.ResponseTime.Max/1000, tt.longest, .5)
+				if s.Valid {
+					t.Error("valid, although most of the load was dropped")
+				}
+			})
+		})
+	}
+}
+
+// LD03.
+func TestRunEndsWithinItsTimeout(t *testing.T) {
+	for _, tt := range []struct {
+		timeout   time.Duration
+		want      Requests
+		errors    map[string]int64
+		ends      float64 // s
+		perSecond float64
+	}{
+		// Three rounds of ten: two time out within the window, one is cut.
+		{time.Second, Requests{Planned: 30, Sent: 30, Failed: 30}, map[string]int64{"timeout": 20, "cut": 10}, 4, 0},
+		{15 * time.Second, Requests{Planned: 10, Sent: 10, Completed: 10, OK: 10}, map[string]int64{}, 10, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			// A hair more than a second, so that the third round is in flight at
+			// the end and not about to start.
+			server := &pipes{script: afterDelay(10 * time.Second)}
+			p := profile(Profile{Executor: ConstantVUs, VUs: 10, Duration: 3*time.Second - time.Millisecond, Timeout: tt.timeout})
+			_, s := loadPipes(t, t.Context(), p, server)
+			near(t, "seconds taken", time.Since(begin).Seconds(), tt.ends, 1)
+			if time.Since(begin) > p.Duration+p.Timeout {
+				t.Errorf("took %v", time.Since(begin))
+			}
+			if diff := cmp.Diff(tt.want, s.Requests); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.errors, s.Errors); diff != "" {
+				t.Error(diff)
+			}
+			near(t, "throughput", s.Throughput, tt.perSecond, 0)
+			if s.Requests.Failed > 0 {
+				near(t, "age of the cut, ms", s.ResponseTime.Max, 1000, 0)
+			}
+		})
+	}
+}
+
+// LD06: 60 % refuse in 1 ms, 20 % answer in 300 ms, 20 % never.
+func TestQuickErrorsAndTimeoutsBendNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: func(i int64) string {
+			switch i % 5 {
+			case 0:
+				time.Sleep(300 * time.Millisecond)
+				return answer200
+			case 1:
+				return ""
+			}
+			time.Sleep(time.Millisecond)
+			return answer503
+		}}
+		_, s := loadPipes(t, t.Context(), profile(Profile{Executor: SharedIterations, VUs: 10, Iterations: 500, Timeout: time.Second}), server)
+		if diff := cmp.Diff(Requests{Planned: 500, Sent: 500, Completed: 400, OK: 100, Failed: 400}, s.Requests); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]int64{"status": 300, "timeout": 100}, s.Errors); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]int64{"200": 100, "503": 300}, s.Statuses); diff != "" {
+			t.Error(diff)
+		}
+		near(t, "p50 of ok, ms", *s.OKResponseTime.P50, 300, .3)
+		near(t, "p50, ms", *s.ResponseTime.P50, 1, .01)
+		near(t, "p90, ms", *s.ResponseTime.P90, 1000, 1)
+		near(t, "censored", float64(s.Censored), 100, 0)
+		near(t, "goodput / throughput", s.Goodput/s.Throughput, .25, 1e-9)
+	})
+}
+
+func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
+	for _, p := range []Profile{
+		{Executor: ConstantVUs, VUs: 10, Duration: time.Hour},
+		{Executor: SharedIterations, VUs: 10, Iterations: 1e9},
+		{Executor: ConstantArrivalRate, Rate: perSecond(10), VUs: 10, Duration: time.Hour},
+	} {
+		t.Run(p.Executor, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 5450*time.Millisecond)
+				defer cancel()
+				_, s := loadPipes(t, ctx, profile(p), &pipes{script: afterDelay(time.Second)})
+				near(t, "seconds taken", time.Since(begin).Seconds(), 5.45, 0)
+				near(t, "seconds", s.Seconds, 5.45, 0)
+				near(t, "ok", float64(s.Requests.OK), 50, 5)
+				near(t, "cut", float64(s.Errors["cut"]), 10, 0)
+				near(t, "dropped", float64(s.Requests.Dropped), 0, 0)
+				if !s.Interrupted {
+					t.Error("it does not say that it was interrupted")
+				}
+			})
+		})
+	}
+}
+
+func TestInterruptDuringWarmupMeasuresNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, s := loadPipes(t, ctx, profile(Profile{Executor: ConstantVUs, VUs: 2, Warmup: time.Minute, Duration: time.Minute}), &pipes{script: afterDelay(time.Second / 3)})
+		if s.Valid || s.Requests.Sent != 0 || s.Seconds != 0 || s.ResponseTime != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestDeadTargetIsAResult(t *testing.T) {
+	for _, p := range []Profile{
+		{Executor: ConstantVUs, VUs: 3, Duration: time.Second},
+		{Executor: ConstantArrivalRate, Rate: perSecond(300), Duration: time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			msg, err := Target{URL: "http://pipe/"}.prepare(true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := newEngine(msg, profile(p), func(context.Context) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			})
+			if err := e.run(t.Context(), func(e *engine) (waker, error) { return sleepWaker{e}, nil }, nil); err != nil {
+				t.Fatal(err)
+			}
+			s := e.summary()
+			balanced(t, s)
+			// A closed user asks a hundred times a second, not a million.
+			near(t, "refused", float64(s.Errors["refused"]), 300, 0)
+			near(t, "failed", float64(s.Requests.Failed), 300, 0)
+			if s.ErrorExamples["refused"] == "" {
+				t.Error("no example of what was refused")
+			}
+		})
+	}
+}
+
+func TestWithoutKeepAliveEachRequestConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: afterDelay(time.Millisecond)}
+		p := profile(Profile{Executor: SharedIterations, VUs: 4, Iterations: 100})
+		p.KeepAlive = false
+		_, s := loadPipes(t, t.Context(), p, server)
+		near(t, "ok", float64(s.Requests.OK), 100, 0)
+		near(t, "opened", float64(s.ConnectionsOpened), 100, 0)
+	})
+}
+
+// A slow answer inside a longer timeout lives through the deadline of the request
+// before it on the same connection, and a timeout is exact all the same.
+func TestDeadlinesAreThoseOfTheirRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: func(i int64) string {
+			if i == 3 {
+				return ""
+			}
+			time.Sleep(700 * time.Millisecond)
+			return answer200
+		}}
+		_, s := loadPipes(t, t.Context(), profile(Profile{Executor: SharedIterations, VUs: 1, Iterations: 5, Timeout: time.Second}), server)
+		near(t, "ok", float64(s.Requests.OK), 4, 0)
+		near(t, "timeout", float64(s.Errors["timeout"]), 1, 0)
+		near(t, "its age, ms", s.ResponseTime.Max, 1000, 0)
+	})
+}
+
+func TestProgressIsReportedFourTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		msg, err := Target{URL: "http://pipe/"}.prepare(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &pipes{script: afterDelay(100 * time.Millisecond)}
+		t.Cleanup(server.running.Wait)
+		e := newEngine(msg, profile(Profile{Executor: ConstantVUs, VUs: 1, Warmup: time.Second, Duration: time.Second}), server.dial)
+		var seen []Progress
+		err = e.run(t.Context(), nil, func(p Progress) { seen = append(seen, p) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) < 7 || len(seen) > 8 {
+			t.Fatalf("%d reports in two seconds", len(seen))
+		}
+		first, last := seen[0], seen[6]
+		if diff := cmp.Diff(Progress{Elapsed: 250 * time.Millisecond, Total: 2 * time.Second, Warmup: true}, first); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(Progress{Elapsed: 1750 * time.Millisecond, Total: 2 * time.Second, Done: 7}, last); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestProfileRefusesWhatItsExecutorIgnores(t *testing.T) {
+	whole := Profile{VUs: 1, RampUp: time.Second, Iterations: 1, Rate: perSecond(1), Duration: time.Minute, Warmup: time.Second, Timeout: time.Second}
+	for _, tt := range []struct {
+		executor string
+		p        Profile
+		bad      []string
+	}{
+		{ConstantVUs, whole, []string{"iterations", "rate"}},
+		{SharedIterations, whole, []string{"rate"}},
+		{ConstantArrivalRate, whole, []string{"ramp_up", "iterations"}},
+		{ConstantVUs, DefaultProfile(), []string{"vus", "duration"}},
+		{SharedIterations, DefaultProfile(), []string{"vus", "iterations"}},
+		{ConstantArrivalRate, DefaultProfile(), []string{"rate", "duration"}},
+		{"constant-users", DefaultProfile(), []string{"executor"}},
+		{ConstantArrivalRate, Profile{Rate: perSecond(2e6), Duration: -1, Warmup: -1, Timeout: -1, VUs: -1}, []string{"timeout", "duration", "warmup", "vus", "rate"}},
+		{ConstantVUs, Profile{VUs: 2e6, Duration: 1, RampUp: 1, Timeout: 1}, []string{"vus", "ramp_up"}},
+	} {
+		tt.p.Executor = tt.executor
+		var bad []string
+		for _, p := range conf.Problems(tt.p.Validate()) {
+			bad = append(bad, p.Path)
+		}
+		if diff := cmp.Diff(tt.bad, bad); diff != "" {
+			t.Errorf("%s: %s", tt.executor, diff)
+		}
+	}
+}
+
+func TestRunRefusesAShareOfSaturation(t *testing.T) {
+	p := profile(Profile{Executor: ConstantArrivalRate, Rate: conf.Rate{OfSaturation: .45}, Duration: time.Second})
+	_, err := Run(t.Context(), Target{URL: "http://127.0.0.1:1/"}, p, nil)
+	if ps := conf.Problems(err); len(ps) != 1 || ps[0].Path != "rate" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want class
+	}{
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, refused},
+		{&net.OpError{Op: "dial", Err: syscall.EADDRNOTAVAIL}, ports},
+		{&net.OpError{Op: "dial", Err: syscall.EMFILE}, descriptors},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, reset},
+		{context.DeadlineExceeded, timeout},
+		{handshakeError{context.DeadlineExceeded}, timeout},
+		{handshakeError{errors.New("unknown authority")}, tlsFailure},
+		{&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, otherwise},
+		{errInterrupted, cut},
+		{protocolError("x"), protocol},
+	} {
+		if got := classify(tt.err); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
