@@ -1,0 +1,267 @@
+package experiment_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatebench/loadtest/load"
+)
+
+// TestMain makes this test binary the system under test when it is started as one:
+// gateways, backends and load generators whose figures are known.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "gateway":
+			fakeGateway(read[gatewayScript](os.Args[3]))
+			return
+		case "backend":
+			fakeBackend(read[backendScript](os.Args[3]))
+			return
+		case "load":
+			fakeLoad(os.Args[2:])
+			return
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// gatewayScript is what a fake gateway reads in place of its configuration.
+type gatewayScript struct {
+	CPU, Allocs, Bytes float64 // per request; CPU in microseconds
+	Connections        int     // to open upstream at the first request
+	Unclaimed          int     // of which the metrics do not tell
+	Goodput            float64 // that the load is to report
+
+	Load string // what the load is to do, see fakeLoad
+
+	Idle     bool // the metrics show no request
+	Mute     bool // no metrics at all
+	Stubborn bool // ignores SIGTERM
+	Dies     bool // at the first request
+}
+
+// backendScript is what a fake backend reads.
+type backendScript struct {
+	Dies   bool // at the first request, with last words
+	Refuse bool // does not start
+	Number int  // makes two scripts differ
+}
+
+func (s gatewayScript) yaml() []byte { return marshal(s) }
+func (s backendScript) yaml() []byte { return marshal(s) }
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func read[T any](path string) (v T) {
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &v)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	return v
+}
+
+// perScrape is how many requests a fake gateway has served more at every scrape:
+// its figures do not hang on how fast this machine is.
+const perScrape = 1000
+
+// about is what a fake gateway says of itself.
+type about struct {
+	Upstream, Admin string
+	GOMAXPROCS      int
+	Environment     []string
+}
+
+func fakeGateway(s gatewayScript) {
+	var served, opened atomic.Int64
+	upstream, admin := os.Getenv("GATEBENCH_GATEWAY_UPSTREAM"), os.Getenv("GATEBENCH_GATEWAY_ADMIN_LISTEN")
+	var first sync.Once
+	mux := http.NewServeMux()
+	mux.HandleFunc("/-/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/-/about", func(w http.ResponseWriter, _ *http.Request) {
+		ours := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+			return !strings.HasPrefix(kv, "GATEBENCH_") && !strings.HasPrefix(kv, "GIVEN")
+		})
+		w.Write(marshal(about{upstream, admin, runtime.GOMAXPROCS(0), ours}))
+	})
+	mux.HandleFunc("/-/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		if s.Mute {
+			http.Error(w, "no metrics today", http.StatusInternalServerError)
+			return
+		}
+		n := float64(served.Load())
+		if !s.Idle {
+			n = float64(served.Add(perScrape))
+		}
+		fmt.Fprintf(w, "gatebench_gateway_requests_total{code=\"200\",reason=\"\"} %v\n", n)
+		fmt.Fprintf(w, "gatebench_process_cpu_seconds_total{mode=\"user\"} %v\n", n*s.CPU/4e6)
+		fmt.Fprintf(w, "gatebench_process_cpu_seconds_total{mode=\"system\"} %v\n", n*s.CPU*3/4e6)
+		fmt.Fprintf(w, "gatebench_process_allocs_total %v\n", n*s.Allocs)
+		fmt.Fprintf(w, "gatebench_process_alloc_bytes_total %v\n", n*s.Bytes)
+		fmt.Fprintf(w, "gatebench_process_goroutines %v\n", 9)
+		fmt.Fprintf(w, "gatebench_gateway_upstream_connections_opened_total %v\n", opened.Load()-int64(s.Unclaimed))
+	})
+	mux.HandleFunc("/product", func(w http.ResponseWriter, _ *http.Request) {
+		first.Do(func() {
+			if s.Dies {
+				fmt.Fprintln(os.Stderr, "gateway: out of cheese")
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+			for range s.Connections {
+				t := &http.Transport{DisableKeepAlives: true}
+				if resp, err := t.RoundTrip(must(http.NewRequest(http.MethodGet, upstream+"/product", nil))); err == nil {
+					resp.Body.Close()
+				}
+				opened.Add(1)
+			}
+		})
+		w.Header().Set("X-Load", s.Load)
+		w.Header().Set("X-Goodput", fmt.Sprint(s.Goodput))
+	})
+	serve(os.Getenv("GATEBENCH_GATEWAY_LISTEN"), mux, nil, s.Stubborn)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func fakeBackend(s backendScript) {
+	if s.Refuse {
+		fmt.Fprintln(os.Stderr, "upload folder: no space left on device")
+		os.Exit(1)
+	}
+	var opened atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "gatebench_backend_connections_opened_total %v\n", opened.Load())
+	})
+	mux.HandleFunc("/product", func(http.ResponseWriter, *http.Request) {
+		if s.Dies {
+			fmt.Fprintln(os.Stderr, "disk on fire")
+			os.Exit(7)
+		}
+	})
+	serve(os.Getenv("GATEBENCH_BACKEND_LISTEN"), mux, &opened, false)
+}
+
+// serve serves until SIGTERM, and counts connections in opened.
+func serve(addr string, h http.Handler, opened *atomic.Int64, stubborn bool) {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	srv := &http.Server{Handler: h, ConnState: func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew && opened != nil {
+			opened.Add(1)
+		}
+	}}
+	go srv.Serve(ln)
+	fmt.Printf("listening on %s\n", ln.Addr())
+	for <-end; stubborn; {
+		<-end
+	}
+}
+
+// fakeLoad sends ten requests, waits out its time and prints a summary. The first
+// answer may tell it to do otherwise.
+func fakeLoad(args []string) {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	f := flag.NewFlagSet("load", flag.ExitOnError)
+	url, rate := f.String("url", "", ""), f.String("rate", "", "")
+	duration, warmup := f.Duration("duration", 0, ""), f.Duration("warmup", 0, "")
+	f.Bool("json", false, "")
+	f.Bool("no-keepalive", false, "")
+	f.Duration("timeout", 0, "")
+	f.Int("vus", 0, "")
+	f.Int("iterations", 0, "")
+	f.Parse(args)
+
+	over := time.After(*warmup + *duration)
+	s := load.Summary{
+		Schema:       load.SummarySchema,
+		URL:          *url,
+		ResponseTime: &load.Times{P50: new(1.5), P90: new(2.5), P99: new(9.5)},
+		Errors:       map[string]int64{},
+		Generator:    load.Generator{CPUMicrosPerRequest: 16, LagP99: 0.25},
+		Throughput:   500,
+		Valid:        true,
+	}
+	fmt.Sscanf(*rate, "%f/s", &s.Throughput)
+	todo := ""
+	for range 10 {
+		s.Requests.Sent++
+		resp, err := http.Get(*url)
+		if err != nil {
+			s.Requests.Failed++
+			s.Errors["reset"]++
+			continue
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		s.Requests.OK++
+		todo = resp.Header.Get("X-Load")
+		fmt.Sscan(resp.Header.Get("X-Goodput"), &s.Goodput)
+	}
+	switch todo {
+	case "die":
+		fmt.Fprintln(os.Stderr, "load: cannot assign requested address")
+		os.Exit(1)
+	case "garbage":
+		fmt.Println("{}")
+		return
+	case "hang":
+		<-end
+		select {} // not even now
+	case "invalid":
+		s.Valid, s.Warnings = false, []string{"it was late"}
+	case "empty":
+		s.Requests = load.Requests{}
+	case "few":
+		s.ResponseTime.P99 = nil
+	case "errors":
+		s.Requests.OK, s.Requests.Failed, s.Errors = 7, 3, map[string]int64{"status": 2, "timeout": 1, "cut": 0}
+	case "drops":
+		s.Requests.Dropped = 5
+	}
+	select {
+	case <-over:
+	case <-end:
+		s.Interrupted = true
+	}
+	fmt.Print(string(marshal(s)))
+}

@@ -1,0 +1,169 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gatebench/internal/conf"
+	"gatebench/loadtest/load"
+)
+
+// Order opens order to the tests outside.
+var Order = order
+
+// TestOrderIsAFunctionOfSeedAndBlock: these numbers must not change, or a result
+// could not be repeated from its seed.
+func TestOrderIsAFunctionOfSeedAndBlock(t *testing.T) {
+	for _, c := range []struct {
+		seed         uint64
+		block, phase int
+		want         []int
+	}{
+		{42, 0, 0, []int{2, 1, 3, 0, 4}},
+		{42, 0, 1, []int{3, 4, 2, 1, 0}},
+		{42, 1, 0, []int{2, 4, 1, 3, 0}},
+		{43, 0, 0, []int{2, 4, 1, 3, 0}},
+	} {
+		if got := order(c.seed, c.block, c.phase, 5); !slices.Equal(got, c.want) {
+			t.Errorf("seed %d, block %d, phase %d: got %v, want %v", c.seed, c.block, c.phase, got, c.want)
+		}
+	}
+}
+
+// TestOrderIsFair: over many blocks every arm is about as often at each position.
+func TestOrderIsFair(t *testing.T) {
+	const n, blocks = 4, 4000
+	var at [n][n]int
+	for block := range blocks {
+		for position, arm := range order(1, block, 1, n) {
+			at[arm][position]++
+		}
+	}
+	for arm, positions := range at {
+		for position, count := range positions {
+			if count < 900 || count > 1100 { // 3.6 standard deviations around 1000
+				t.Errorf("arm %d is at position %d in %d of %d blocks", arm, position, count, blocks)
+			}
+		}
+	}
+}
+
+func TestValidateNamesEveryProblem(t *testing.T) {
+	p := Plan{
+		Arms:     []Arm{{Name: "a"}, {Name: "a"}},
+		Duet:     Duet{Duration: time.Second},
+		Profiles: []Profile{{Name: "steady"}},
+	}
+	var got []string
+	for _, pr := range conf.Problems(p.Validate()) {
+		got = append(got, pr.Path)
+	}
+	want := []string{"blocks", "duet.connections", "arms", "profiles.steady.timeout", "profiles.steady.executor"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	empty := Plan{Blocks: 1, Duet: Duet{Connections: 1}}
+	if err := empty.Validate(); err == nil || !strings.Contains(err.Error(), "no arm") || !strings.Contains(err.Error(), "nothing to measure") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestValidateRefusesABudgetBelowOneBlock(t *testing.T) {
+	p := Plan{
+		Arms:   []Arm{{Name: "a"}},
+		Blocks: 10,
+		Duet:   Duet{Connections: 1, Warmup: time.Second, Duration: 4 * time.Second},
+		Budget: 5 * time.Second,
+	}
+	want := "budget: 5s cannot hold a single block, which takes about 6s"
+	if err := p.Validate(); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	p.Budget = 6 * time.Second
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoadArgs(t *testing.T) {
+	for _, c := range []struct {
+		profile load.Profile
+		want    string
+	}{
+		{
+			load.Profile{Executor: load.ConstantVUs, VUs: 50, RampUp: time.Second, Duration: 10 * time.Second, Timeout: 5 * time.Second, KeepAlive: true},
+			"load --json --url U --timeout 5s --vus 50 --ramp-up 1s --duration 10s",
+		},
+		{
+			load.Profile{Executor: load.SharedIterations, VUs: 500, Iterations: 100000, Timeout: 5 * time.Second},
+			"load --json --url U --timeout 5s --vus 500 --iterations 100000 --no-keepalive",
+		},
+		{
+			load.Profile{Executor: load.ConstantArrivalRate, Rate: conf.Rate{PerSecond: 1234}, Duration: time.Minute, Warmup: 3 * time.Second, Timeout: 10 * time.Second, KeepAlive: true},
+			"load --json --url U --timeout 10s --rate 1234/s --duration 1m0s --warmup 3s",
+		},
+	} {
+		if got := strings.Join(loadArgs("U", c.profile), " "); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	for _, c := range []struct {
+		cpus []int
+		want string
+	}{
+		{nil, ""},
+		{[]int{3}, ""},
+		{[]int{0, 1}, "gateways on cpu 1, load and backend on cpu 0"},
+		{[]int{0, 2, 5}, "gateways on cpu 5, load and backend on cpu 0,2"},
+	} {
+		if got := placeOn(c.cpus).String(); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.cpus, got, c.want)
+		}
+	}
+}
+
+// TestClockCorrectsItself: what is left is stretched by what the steps took so far.
+func TestClockCorrectsItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Plan{Arms: []Arm{{Name: "a"}}, Blocks: 4, Duet: Duet{Warmup: time.Second, Duration: 9 * time.Second}, Budget: 50 * time.Second}
+		c := startClock(p)
+		if left := time.Until(c.end()); left != 4*p.blockTime() {
+			t.Errorf("at first it sees %v left", left)
+		}
+		for block, fits := range []bool{true, true, false} { // 20 s + 20 s + 20 s > 50 s
+			if got := c.blockFits(); got != fits {
+				t.Errorf("block %d fits: %v", block, got)
+			}
+			if !fits {
+				break
+			}
+			time.Sleep(20 * time.Second)
+			c.step(p.blockTime(), 1)
+			c.blockDone()
+			if left, want := time.Until(c.end()), time.Duration(3-block)*20*time.Second; (left-want).Abs() > time.Millisecond {
+				t.Errorf("after block %d it sees %v left, want %v", block, left, want)
+			}
+		}
+		if c.done != 2 || c.total != 4 {
+			t.Errorf("done %d of %d", c.done, c.total)
+		}
+	})
+}
+
+func TestWarningsAreCounted(t *testing.T) {
+	r := run{warnings: map[string]int{}}
+	for _, w := range []string{"a", "b", "a"} {
+		r.warn(w)
+	}
+	if diff := cmp.Diff([]string{"a (2 times)", "b"}, r.warned()); diff != "" {
+		t.Error(diff)
+	}
+}
