@@ -129,7 +129,7 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var check conf.Check
 	checkListen(&check, "listen", c.Listen)
-	_, err := parseUpstream(c.Upstream)
+	upstream, err := parseUpstream(c.Upstream)
 	check.That(err == nil, "upstream", "%v", err)
 	checkWord(&check, "server", c.Server, server.Kinds()...)
 	check.That(c.Client != "", "client", "is empty: name the HTTP library to call upstream with, like net/http")
@@ -139,7 +139,7 @@ func (c Config) Validate() error {
 	checkRetry(&check, c.Retry)
 	check.Within("circuit_breaker", c.CircuitBreaker.Validate())
 	checkLimits(&check, c.Limits)
-	check.That(c.TLS == (clients.TLSSettings{}) || strings.HasPrefix(c.Upstream, "https:"), "tls",
+	check.That(c.TLS == (clients.TLSSettings{}) || err != nil || upstream.Scheme == "https", "tls",
 		"is for an https upstream, and %s is not one: write https:// there or take tls out", c.Upstream)
 	checkWord(&check, "host", c.Host, HostUpstream, HostPreserve)
 	checkWord(&check, "forwarded", c.Forwarded, ForwardedAppend, ForwardedStrip)

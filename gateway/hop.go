@@ -99,7 +99,7 @@ func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Respo
 	}
 	resp, err := x.h.client.Do(ctx, &in.Request)
 	if err != nil {
-		return x.fail(err)
+		return x.fail(err, in.BodyErr())
 	}
 	x.h.meter.attempts.Add(int64(resp.Attempts))
 	if err := x.h.inbound(resp); err != nil {
@@ -109,10 +109,14 @@ func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Respo
 	return x.hand(resp)
 }
 
-// fail ends a request to which there is no response.
-func (x *exchange) fail(err error) *clients.Response {
+// fail ends a request to which there is no response. If the caller's own body
+// failed, that is the reason, whatever the client has made of it.
+func (x *exchange) fail(err, bodyErr error) *clients.Response {
 	if e, ok := errors.AsType[*clients.Error](err); ok {
 		x.h.meter.attempts.Add(int64(e.Attempts))
+	}
+	if bodyErr != nil {
+		err = bodyErr
 	}
 	r := reasonOf(err)
 	if r == reason(clients.Canceled) {
