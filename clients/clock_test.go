@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -182,7 +183,10 @@ func TestResponseHeaderTimeoutRunsFromTheRequestWritten(t *testing.T) {
 			httptrace.ContextClientTrace(r.Context()).WroteRequest(httptrace.WroteRequestInfo{})
 			return hang(r)
 		}, func(s *clients.Settings) { s.Timeouts.ResponseHeader = 2 * time.Second })
-		fails(t, c, get(), clients.TimeoutHeader, 7*time.Second)
+		e := fails(t, c, get(), clients.TimeoutHeader, 7*time.Second)
+		if !strings.Contains(e.Error(), "timeouts.response_header") {
+			t.Errorf("%q does not say which timeout it was", e)
+		}
 	})
 }
 
@@ -253,7 +257,13 @@ func TestSilentDownloadEnds(t *testing.T) {
 func TestSlowReaderIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := timed(func(r *http.Request) (*http.Response, error) {
-			return answer(stalledThen(r.Context(), time.Second, "abc")), nil
+			body := &every{interval: time.Second, left: 5, err: io.EOF}
+			return answer(readerFunc(func(p []byte) (int, error) {
+				if r.Context().Err() != nil {
+					return 0, context.Cause(r.Context())
+				}
+				return body.Read(p)
+			})), nil
 		}, func(s *clients.Settings) { s.Timeouts.BodyIdle = 2 * time.Second })
 		resp, err := c.Do(t.Context(), get())
 		if err != nil {
