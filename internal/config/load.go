@@ -139,7 +139,7 @@ func (d *document) check() error {
 	return strictyaml.Join(
 		d.values.Locate("", version.Err()),
 		d.values.Locate("backend", d.file.Backend.Validate()),
-		d.values.Locate("gateway", checkGateway(d.file.Gateway)),
+		d.values.Locate("gateway", d.file.Gateway.Validate()),
 		d.knownClient(d.values, "gateway.client", d.file.Gateway.Client),
 		poolKeys(d.values, "gateway.", d.file.Gateway),
 	)
@@ -164,18 +164,6 @@ func unused(g gateway.Config) []string {
 		return nil
 	}
 	return []string{"pool.max_conns", "pool.max_pending", "pool.pending_timeout", "pool.idle_timeout", "pool.keep_alive"}
-}
-
-// checkGateway has the section check itself. Whether keys stand beside a policy
-// that takes them out of force is seen better here, where it is known what was
-// written: see poolKeys.
-func checkGateway(g gateway.Config) error {
-	fresh := gateway.DefaultConfig().Pool
-	if len(unused(g)) > 0 {
-		fresh.Policy = g.Pool.Policy
-		g.Pool = fresh
-	}
-	return g.Validate()
 }
 
 // poolKeys refuses keys that were written and are not in force.

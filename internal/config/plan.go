@@ -142,15 +142,9 @@ func (d *document) defaultArms() {
 	}
 }
 
-// base is what an arm overrides. The experiment starts both processes itself, on
-// free ports and in clear, so the sections' addresses do not reach it.
+// base is what an arm overrides.
 func (d *document) base() armConfig {
-	a := armConfig{Gateway: d.file.Gateway, Backend: d.file.Backend}
-	fresh := gateway.DefaultConfig()
-	a.Gateway.Listen, a.Gateway.Upstream = fresh.Listen, fresh.Upstream
-	a.Gateway.Admin, a.Gateway.TLS = fresh.Admin, fresh.TLS
-	a.Backend.Listen = backend.DefaultConfig().Listen
-	return a
+	return armConfig{Gateway: d.file.Gateway, Backend: d.file.Backend}
 }
 
 // chosen are the keys that the experiment decides on for every arm.
@@ -160,7 +154,7 @@ var chosen = []string{"listen", "upstream", "admin", "tls", "backend.listen"}
 // has been said there.
 func (d *document) checkArm(a arm) error {
 	errs := []error{
-		a.values.Locate("", except(checkGateway(a.Gateway), checkGateway(d.file.Gateway))),
+		a.values.Locate("", except(a.Gateway.Validate(), d.file.Gateway.Validate())),
 		a.values.Locate("backend", except(a.Backend.Validate(), d.file.Backend.Validate())),
 		poolKeys(a.values, "", a.Gateway),
 	}

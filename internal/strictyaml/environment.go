@@ -75,7 +75,7 @@ func (dec *decoder) environment(env Environment) {
 func (env Environment) cutSection(name string, root reflect.Type) (section, rest string, ok bool) {
 	for _, f := range fieldsOf(root) {
 		section = env.name(f.key) + "_"
-		if rest, ok := strings.CutPrefix(name, section); ok && isMapping(root.FieldByIndex(f.index).Type) {
+		if rest, ok := strings.CutPrefix(name, section); ok && !isScalar(root.FieldByIndex(f.index).Type) {
 			return section, rest, true
 		}
 	}
