@@ -35,8 +35,11 @@ func interimSkipped(c *check) {
 		if resp.Fields.Has("Link") {
 			c.errorf("%s: a field of the 103 stands in the answer", target)
 		}
-		if body := c.whole(resp); resp.Status != 200 || body != target {
-			c.errorf("%s: got %d %q", target, resp.Status, body)
+		if resp.Status != 200 {
+			c.fatalf("%s: got %d", target, resp.Status)
+		}
+		if body := c.whole(resp); body != target {
+			c.errorf("%s: got %q", target, body)
 		}
 	}
 	if n := dialer.Opened(); n != 1 {

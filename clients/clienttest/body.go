@@ -36,7 +36,7 @@ func bodyCases() []testCase {
 
 func streamingRequest(c *check) {
 	const piece = 64 << 10 // beyond any buffer for heads
-	first := make(chan bool, 1)
+	first, ended := make(chan bool, 1), make(chan struct{})
 	u := c.serve(func(p *peer) {
 		h, err := p.head()
 		if err != nil {
@@ -48,14 +48,15 @@ func streamingRequest(c *check) {
 		n, _ := io.Copy(io.Discard, body)
 		p.send(ok(strconv.FormatInt(n+piece/2, 10)))
 	})
-	cl := c.client(u)
+	c.onEnd(func() { close(ended) })
 	for _, length := range []int64{2 * piece, -1} {
+		cl := c.client(u) // upstream answers one request a connection
 		r, w := io.Pipe()
 		c.running.Go(func() {
 			_, _ = w.Write(make([]byte, piece))
 			select {
 			case <-first:
-			case <-c.ctx.Done():
+			case <-ended:
 			}
 			_, _ = w.Write(make([]byte, piece))
 			_ = w.Close()
@@ -66,7 +67,6 @@ func streamingRequest(c *check) {
 			c.ok(cl, req, strconv.Itoa(2*piece))
 		})
 		_ = r.Close()
-		cl = c.client(u) // the script answers one request a connection
 	}
 }
 
