@@ -1,3 +1,5 @@
+// Package e2e holds the tests of the whole: real commands, real sockets, the
+// configuration as a user writes it. It has no code of its own.
 package e2e
 
 import (
@@ -140,4 +142,12 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+func getContext(ctx context.Context, c *http.Client, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(req)
 }

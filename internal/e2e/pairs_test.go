@@ -8,9 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -89,8 +91,12 @@ type answer struct {
 	Status int
 	Length int64
 	Fields []string
-	Body   string // its sha256 where it is long
+	Body   string
 }
+
+// drawn is what the backend draws by lot into the stored name of a second upload
+// of the same name: the one thing in which two equal backends differ.
+var drawn = regexp.MustCompile(`-[a-z0-9]{12}\b`)
 
 func (x exchange) send(t *testing.T, c *http.Client, addr string) answer {
 	t.Helper()
@@ -110,7 +116,7 @@ func (x exchange) send(t *testing.T, c *http.Client, addr string) answer {
 	if err != nil {
 		t.Fatalf("%s: %v", x.name, err)
 	}
-	a := answer{Status: resp.StatusCode, Length: resp.ContentLength, Body: string(body)}
+	a := answer{Status: resp.StatusCode, Length: resp.ContentLength, Body: drawn.ReplaceAllString(string(body), "-DRAWN")}
 	for name, values := range resp.Header {
 		switch name {
 		case "Date", "Via": // the clock's, and the gateway's one addition
@@ -167,7 +173,7 @@ func folder(t *testing.T, dir string) map[string]string {
 			t.Fatal(err)
 		}
 		sum := sha256.Sum256(b)
-		files[e.Name()] = hex.EncodeToString(sum[:])
+		files[drawn.ReplaceAllString(e.Name(), "-DRAWN")] = hex.EncodeToString(sum[:])
 	}
 	return files
 }
@@ -188,14 +194,16 @@ func TestTheSwitchChangesTheLibrary(t *testing.T) {
 			t.Run(gatewayServer+"+"+client, func(t *testing.T) {
 				up := newRawUpstream(t)
 				gw := startGateway(t, up.addr, fmt.Sprintf("gateway: {server: %s, client: %s}", gatewayServer, client))
-				go func() {
-					resp, err := newClient(t).Get("http://" + gw.addr + "/product?type=T")
-					if err == nil {
-						resp.Body.Close()
-					}
-				}()
-				head := up.next(t)
+				// A socket, since an HTTP client here would stand in the stacks too.
+				caller, err := net.Dial("tcp", gw.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer caller.Close()
+				fmt.Fprintf(caller, "GET /product?type=T HTTP/1.1\r\nHost: gateway\r\n\r\n")
+				head, answer := up.next(t)
 				stacks := allStacks()
+				answer()
 				for name, frame := range code {
 					waits := strings.Contains(stacks, frame)
 					// resty and retryablehttp ride on net/http's transport.

@@ -11,10 +11,15 @@ import (
 )
 
 // rawUpstream accepts requests on a socket, shows their heads byte for byte, and
-// answers when the test lets it.
+// answers when the test says so.
 type rawUpstream struct {
 	addr  string
-	heads chan string
+	calls chan call
+}
+
+type call struct {
+	head   string
+	answer func()
 }
 
 func newRawUpstream(t *testing.T) *rawUpstream {
@@ -23,52 +28,50 @@ func newRawUpstream(t *testing.T) *rawUpstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &rawUpstream{addr: ln.Addr().String(), heads: make(chan string)}
-	release := make(chan struct{})
-	t.Cleanup(func() { close(release); _ = ln.Close() })
+	t.Cleanup(func() { _ = ln.Close() })
+	u := &rawUpstream{addr: ln.Addr().String(), calls: make(chan call, 16)}
 	go func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				r := bufio.NewReader(c)
-				var head strings.Builder
-				for {
-					line, err := r.ReadString('\n')
-					if err != nil {
-						return
-					}
-					if line == "\r\n" {
-						break
-					}
-					head.WriteString(line)
-				}
-				select {
-				case u.heads <- head.String():
-				case <-release:
-					return
-				}
-				<-release
-				_, _ = c.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
-			}()
+			go u.serve(c)
 		}
 	}()
 	return u
 }
 
-// next waits for the head of the next request; its answer waits for the test's
-// end.
-func (u *rawUpstream) next(t *testing.T) string {
+// serve reads one head.
+func (u *rawUpstream) serve(c net.Conn) {
+	r := bufio.NewReader(c)
+	var head strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			_ = c.Close()
+			return
+		}
+		if line == "\r\n" {
+			break
+		}
+		head.WriteString(line)
+	}
+	u.calls <- call{head.String(), func() {
+		_, _ = c.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
+		_ = c.Close()
+	}}
+}
+
+// next waits for the next request: its head, and what answers it.
+func (u *rawUpstream) next(t *testing.T) (head string, answer func()) {
 	t.Helper()
 	select {
-	case h := <-u.heads:
-		return h
+	case c := <-u.calls:
+		return c.head, c.answer
 	case <-time.After(patience):
 		t.Fatal("no request reached upstream")
-		return ""
+		return "", nil
 	}
 }
 
