@@ -48,6 +48,10 @@ func plan(blocks int, arms ...experiment.Arm) experiment.Plan {
 	}
 }
 
+// raceEnd lets a race-built child end at once: by default the detector makes it
+// wait a second for reports.
+const raceEnd = "GORACE=atexit_sleep_ms=0"
+
 // carryOut runs p and checks what holds of every run: it leaves no process and no
 // port, and its document can be written.
 func carryOut(t *testing.T, ctx context.Context, p experiment.Plan, env ...string) (*result.Document, error) {
@@ -57,7 +61,7 @@ func carryOut(t *testing.T, ctx context.Context, p experiment.Plan, env ...strin
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Env: env, Progress: func(experiment.Event) {}})
+	doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Env: append(env, raceEnd), Progress: func(experiment.Event) {}})
 	if doc == nil {
 		t.Fatal(err)
 	}
@@ -377,7 +381,7 @@ func TestInterrupt(t *testing.T) {
 				interrupted = time.Now()
 				cancel()
 			}()
-			doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out})
+			doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Env: []string{raceEnd}})
 			if err != nil || !doc.Interrupted {
 				t.Fatalf("got %v, interrupted %v", err, doc.Interrupted)
 			}
@@ -499,7 +503,7 @@ func TestProgressTellsEveryStep(t *testing.T) {
 	exe, _ := os.Executable()
 	var got []string
 	order := func(block, i int) string { return p.Arms[experiment.Order(p.Seed, block, 1, 2)[i]].Name }
-	_, err := experiment.Run(t.Context(), p, experiment.Options{Binary: exe, Out: t.TempDir(), Progress: func(e experiment.Event) {
+	_, err := experiment.Run(t.Context(), p, experiment.Options{Binary: exe, Out: t.TempDir(), Env: []string{raceEnd}, Progress: func(e experiment.Event) {
 		got = append(got, fmt.Sprintf("%s %s %s %d/%d %d/%d", e.Phase, e.Arm, e.Profile, e.Block, e.Blocks, e.Done, e.Total))
 		if left := time.Until(e.End); left < -time.Second || left > time.Minute {
 			t.Errorf("at %v it says it ends in %v", e, left)

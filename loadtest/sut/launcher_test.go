@@ -178,7 +178,7 @@ func TestChildrenInheritNothing(t *testing.T) {
 	t.Setenv("GATEBENCH_GATEWAY_CLIENT", "fasthttp")
 	l, _ := newLauncher(t)
 	got := facts(t, l, nil)
-	for _, want := range []string{"own group true\n", "environment GIVEN=1 " + childMark + "=facts\n"} {
+	for _, want := range []string{"own group true\n", "environment GIVEN=1 " + childMark + "=facts " + raceEnd + "\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in:\n%s", want, got)
 		}
