@@ -53,7 +53,7 @@ func (x *Exchange) aim() error {
 			Path: path, RawPath: raw, RawQuery: query, ForceQuery: asked,
 		}
 	}
-	if x.url.RequestURI() != target {
+	if x.url.RequestURI() != target || strings.ContainsFunc(target, breaksLine) {
 		return &Error{Kind: BadRequest, Err: fmt.Errorf("target %q cannot be sent as it is", target)}
 	}
 	return nil
@@ -189,7 +189,7 @@ func (b *requestBody) Close() error { return nil }
 // wellFormed reports whether r can be put on the wire at all (RFC 9110, sections
 // 5.5, 5.6.2 and 9.1).
 func wellFormed(r *Request) bool {
-	if !isToken(r.Method) || strings.ContainsFunc(r.Target, isControl) {
+	if !isToken(r.Method) {
 		return false
 	}
 	for _, f := range r.Fields {
@@ -199,6 +199,9 @@ func wellFormed(r *Request) bool {
 	}
 	return true
 }
+
+// breaksLine reports whether c ends a request target where upstream reads it.
+func breaksLine(c rune) bool { return c <= ' ' || c == 0x7f }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
