@@ -379,3 +379,45 @@ func TestSteadyIsValid(t *testing.T) {
 		t.Errorf("timeout %v", p.Timeout)
 	}
 }
+
+// Whatever the file says: no panic, every fault in words, and what loads has arms
+// whose files load.
+func FuzzLoad(f *testing.F) {
+	files, err := filepath.Glob("testdata/cases/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src)
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		load := func(src []byte) (*Config, error) {
+			d, err := strictyaml.Parse("f.yaml", src)
+			if err != nil {
+				return nil, err
+			}
+			return decode("f", d, Options{Clients: clients})
+		}
+		c, err := load(src)
+		if err != nil {
+			if len(strictyaml.Errors(err)) == 0 {
+				t.Errorf("an error of another type: %v", err)
+			}
+			return
+		}
+		for _, a := range c.Plan.Arms {
+			for _, file := range [][]byte{a.Gateway, a.Backend} {
+				if _, err := load(file); err != nil {
+					t.Errorf("%s: %v\nin\n%s", a.Name, err, file)
+				}
+			}
+		}
+		if !json.Valid(c.Plan.Config) {
+			t.Errorf("no JSON: %s", c.Plan.Config)
+		}
+	})
+}

@@ -114,12 +114,20 @@ func (m mapping) write(b *bytes.Buffer, indent string) {
 			fmt.Fprintf(b, "%s%s:\n", indent, word(e.key))
 			below.write(b, indent+"  ")
 		} else {
-			fmt.Fprintf(b, "%s%s: %s\n", indent, word(e.key), flow(e.value))
+			fmt.Fprintf(b, "%s%s: %s\n", indent, word(e.key), line(e.value))
 		}
 	}
 }
 
-// flow writes a value on one line.
+// line writes what stands behind a key to the end of the line.
+func line(v any) string {
+	if s, ok := v.(string); ok && address.MatchString(s) {
+		return s
+	}
+	return flow(v)
+}
+
+// flow writes a value on one line, within others or by itself.
 func flow(v any) string {
 	switch v := v.(type) {
 	case mapping:
@@ -170,6 +178,9 @@ var (
 	plain    = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./%-]*$`)
 	quantity = regexp.MustCompile(`^[0-9.]+(B|KiB|MiB|GiB|%|/s)$|^([0-9.]+(ns|µs|ms|s|m|h))+$`)
 	reserved = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|null|y|n)$`)
+	// address has a letter or dot, since 12:30 is a number to YAML 1.1, and
+	// stands by itself, since the parser takes [a:1] for a key.
+	address = regexp.MustCompile(`^(https?://)?[0-9]*[A-Za-z.][A-Za-z0-9.-]*:[0-9]+$`)
 )
 
 // word writes text plain where no reader can mistake it, else in double quotes.

@@ -24,7 +24,7 @@ func TestRoundTrip(t *testing.T) {
 		rapid.SampledFrom([]string{
 			"", " ", "true", "No", "~", "null", "5", "0x1", "1e3", ".inf", "5s", "20%", "16KiB", "-", "- a", "?", "a: b", "a:", ":a", "a #b", "#", "a,b",
 			"[a]", "{a}", "*a", "&a", "!a", "|", ">", "@a", "`a", "%a", "<<", "---", "...", "a\nb", "\t", "\\", "\"", "'", "\u2028", "\ufeff", "\x7f", "😀",
-			"5ms:90, 20ms:9", "http://127.0.0.1:8081", "net/http", "127.0.0.1:0", "[::1]:80", "fasthttp end to end", "2026-01-01", "12:30:45", "=", "0b1",
+			"5ms:90, 20ms:9", "http://127.0.0.1:8081", "net/http", "127.0.0.1:0", "localhost:80", "a:1", ".:1", "12:30", "[::1]:80", "fasthttp end to end", "2026-01-01", "12:30:45", "=", "0b1",
 		}),
 	)
 	doors := rapid.Custom(func(t *rapid.T) door {

@@ -92,7 +92,7 @@ func (vs *Values) each(path string, v reflect.Value, yield func(Value) bool) boo
 		}
 		return true
 	}
-	return yield(Value{path, flow(tree(v, path, nil)), vs.origin(path)})
+	return yield(Value{path, line(tree(v, path, nil)), vs.origin(path)})
 }
 
 // raw yields the leaves of a mapping that is not decoded.
