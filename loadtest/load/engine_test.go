@@ -47,6 +47,8 @@ func TestRampUpStartsUsersEvenly(t *testing.T) {
 			return answer200
 		}}
 		loadPipes(t, t.Context(), profile(Profile{Executor: ConstantVUs, VUs: 4, RampUp: 2 * time.Second, Duration: 3 * time.Second}), server)
+		mu.Lock()
+		defer mu.Unlock()
 		slices.Sort(starts)
 		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond}
 		if diff := cmp.Diff(want, starts); diff != "" {

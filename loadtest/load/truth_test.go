@@ -99,11 +99,11 @@ func TestClosedUsersObeyTheQueueingLaw(t *testing.T) {
 				return answer200
 			}}
 			_, s := loadPipes(t, t.Context(), profile(Profile{
-				Executor: ConstantVUs, VUs: tt.users, Warmup: time.Second, Duration: 5 * time.Second,
+				Executor: ConstantVUs, VUs: tt.users, Warmup: time.Second, Duration: 2 * time.Second,
 			}), server)
 			near(t, "throughput", s.Throughput, tt.throughput, tt.throughput/100)
 			near(t, "mean", s.ResponseTime.Mean, tt.mean, tt.mean/100)
-			near(t, "seconds", s.Seconds, 5, 0)
+			near(t, "seconds", s.Seconds, 2, 0)
 			near(t, "connections", float64(s.ConnectionsOpened), float64(tt.users), 0)
 		})
 	}
