@@ -26,7 +26,7 @@ func (c *check) blackhole() string {
 	}
 	addr := "127.0.0.1:" + strconv.Itoa(sa.(*syscall.SockaddrInet4).Port)
 	for range 8 {
-		conn, err := net.DialTimeout("tcp", addr, limit/2)
+		conn, err := net.DialTimeout("tcp", addr, 2*limit)
 		if err != nil {
 			return addr
 		}

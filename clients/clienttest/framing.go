@@ -74,13 +74,12 @@ func bodyOfAnyMethod(c *check) {
 
 func headResponse(c *check) {
 	u := c.answer(func(h *heard) string {
-		if h.Method != "HEAD" {
+		switch {
+		case h.Method != "HEAD":
 			return ok(h.Target)
-		}
-		switch h.Target {
-		case "/length":
-			return "HTTP/1.1 200 OK\r\nContent-Length: 123\r\n\r\n"
-		case "/chunked":
+		case h.Target == "/length":
+			return ok(strings.Repeat("x", 123))
+		case h.Target == "/chunked":
 			return chunkedHead
 		}
 		return "HTTP/1.1 200 OK\r\nX-Nothing: 1\r\n\r\n"

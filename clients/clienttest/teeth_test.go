@@ -246,7 +246,7 @@ func TestEveryCaseHasTeeth(t *testing.T) {
 			if !ok {
 				t.Fatal("no wrong client for it")
 			}
-			problems, skipped := tc.check(broken)
+			problems, skipped := tc.check(broken, grace)
 			switch {
 			case skipped != "":
 				t.Skip(skipped)
@@ -273,6 +273,34 @@ func TestEveryCaseHasTeeth(t *testing.T) {
 	wg.Wait()
 }
 
+func TestDeclaredDeviationMustFail(t *testing.T) {
+	tc := rule("name", "text", nil)
+	for _, tt := range []struct {
+		problems []string
+		declared bool
+		fails    bool
+	}{
+		{nil, false, false},
+		{[]string{"wrong"}, false, true},
+		{[]string{"wrong"}, true, false},
+		{nil, true, true},
+	} {
+		if got := tc.judge(tt.problems, tt.declared); (got != "") != tt.fails {
+			t.Errorf("problems %q, declared %t: %q, want a failure: %t", tt.problems, tt.declared, got, tt.fails)
+		}
+	}
+}
+
+func TestCaseNamesAreUnique(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, r := range Rules() {
+		if seen[r.Name] || r.Text == "" {
+			t.Errorf("%q stands twice or says nothing", r.Name)
+		}
+		seen[r.Name] = true
+	}
+}
+
 func wrongClients(t *testing.T) map[string]Factory {
 	no := func(resp *http.Response, err error) bool { return err != nil }
 	busy := func(resp *http.Response, err error) bool { return err == nil && resp.StatusCode == 503 }
@@ -292,8 +320,8 @@ func wrongClients(t *testing.T) map[string]Factory {
 		}
 		return resp, err
 	})
-	early := func(d func(*clients.Settings) *time.Duration) Factory {
-		return keys(func(s *clients.Settings) { *d(s) /= 3 })
+	never := func(d func(*clients.Settings) *time.Duration) Factory {
+		return keys(func(s *clients.Settings) { *d(s) = 0 })
 	}
 	return map[string]Factory{
 		"raw-target": requests(func(r *clients.Request) { r.Target = strings.ReplaceAll(r.Target, "//", "/") }),
@@ -468,13 +496,13 @@ func wrongClients(t *testing.T) map[string]Factory {
 
 		"connect-timeout":         misnames(clients.TimeoutConnect, clients.Dial),
 		"tls-timeout":             misnames(clients.TimeoutConnect, clients.TLS),
-		"response-header-timeout": early(func(s *clients.Settings) *time.Duration { return &s.Timeouts.ResponseHeader }),
-		"request-timeout":         early(func(s *clients.Settings) *time.Duration { return &s.Timeouts.Request }),
-		"trickled-head":           early(func(s *clients.Settings) *time.Duration { return &s.Timeouts.ResponseHeader }),
-		"per-try-timeout":         early(func(s *clients.Settings) *time.Duration { return &s.Retry.PerTryTimeout }),
+		"response-header-timeout": never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.ResponseHeader }),
+		"request-timeout":         never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.Request }),
+		"trickled-head":           never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.ResponseHeader }),
+		"per-try-timeout":         never(func(s *clients.Settings) *time.Duration { return &s.Retry.PerTryTimeout }),
 		"slow-upload":             does(cut),
-		"after-upload":            early(func(s *clients.Settings) *time.Duration { return &s.Timeouts.Request }),
-		"body-idle":               early(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
+		"after-upload":            never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.Request }),
+		"body-idle":               never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
 		"slow-body":               does(cut),
 		"slow-reader": bodies(func(b io.ReadCloser) io.ReadCloser {
 			begin := time.Now()
@@ -485,8 +513,8 @@ func wrongClients(t *testing.T) map[string]Factory {
 				return b.Read(p[:min(len(p), 5)])
 			}), b.Close}
 		}),
-		"upload-unread": misnames(clients.TimeoutBody, clients.Canceled),
-		"upload-silent": early(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
+		"upload-unread": never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
+		"upload-silent": never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
 		"no-limits":     does(cut),
 
 		"reuse": keys(func(s *clients.Settings) { s.Pool.KeepAlive = false }),

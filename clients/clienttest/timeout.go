@@ -3,6 +3,8 @@ package clienttest
 import (
 	"context"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"gatebench/clients"
@@ -121,15 +123,25 @@ func (r *slowly) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
+// A body of pieces, a pause before each, takes longer than every limit of flowing,
+// yet each pause is far shorter.
+const (
+	pieces = 12
+	pause  = 100 * time.Millisecond
+)
+
+func flowing(s *clients.Settings) {
+	s.Timeouts.ResponseHeader, s.Timeouts.Request, s.Timeouts.BodyIdle = 4*limit, 4*limit, 6*limit
+	s.Retry.PerTryTimeout = 4 * limit
+}
+
 func slowUpload(c *check) {
 	u := c.answer(func(h *heard) string { return ok(h.Body) })
-	cl := c.client(u, timeouts(func(t *clients.Timeouts) {
-		t.ResponseHeader, t.Request, t.BodyIdle = limit, limit, 4*limit
-	}))
-	for _, length := range []int64{8, -1} {
-		req := streaming("/", &slowly{c.ctx, 8, limit / 3})
+	cl := c.client(u, flowing)
+	for _, length := range []int64{pieces, -1} {
+		req := streaming("/", &slowly{c.ctx, pieces, pause})
 		req.ContentLength = length
-		c.ok(cl, req, "xxxxxxxx")
+		c.ok(cl, req, strings.Repeat("x", pieces))
 	}
 }
 
@@ -174,17 +186,13 @@ func slowBody(c *check) {
 		if _, err := p.request(); err != nil {
 			return
 		}
-		p.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n")
-		for range 8 {
-			p.trickle("x", limit/2)
+		p.send("HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(pieces) + "\r\n\r\n")
+		for range pieces {
+			p.trickle("x", pause)
 		}
 		p.awaitClose()
 	})
-	cl := c.client(u, func(s *clients.Settings) {
-		s.Timeouts.ResponseHeader, s.Timeouts.Request, s.Timeouts.BodyIdle = limit, limit, 4*limit
-		s.Retry.PerTryTimeout = limit
-	})
-	c.ok(cl, get("/"), "xxxxxxxx")
+	c.ok(c.client(u, flowing), get("/"), strings.Repeat("x", pieces))
 }
 
 func slowReader(c *check) {
@@ -218,9 +226,7 @@ func uploadSilent(c *check) {
 	cl := c.client(u, timeouts(func(t *clients.Timeouts) { t.BodyIdle = limit }))
 	r, w := io.Pipe()
 	c.onEnd(func() { _ = w.Close() })
-	c.returns("an upload without a byte", func() {
-		c.lasts(limit, func() { c.fails(cl, streaming("/", r), clients.TimeoutBody) })
-	})
+	c.lasts(limit, func() { c.fails(cl, streaming("/", r), clients.TimeoutBody) })
 }
 
 func noLimits(c *check) {

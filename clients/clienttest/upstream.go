@@ -65,8 +65,8 @@ func (c *check) serveOn(ln net.Listener, script func(*peer)) *upstream {
 func (u *upstream) closeListener() { _ = u.ln.Close() }
 
 // answer starts an upstream that answers every request, read whole, with the
-// bytes that f makes of it, and keeps connections open unless those bytes say
-// otherwise.
+// bytes that f makes of it, without the body for HEAD, and keeps connections open
+// unless those bytes say otherwise.
 func (c *check) answer(f func(*heard) string) *upstream {
 	return c.serve(func(p *peer) {
 		for {
@@ -75,6 +75,10 @@ func (c *check) answer(f func(*heard) string) *upstream {
 				return
 			}
 			answer := f(h)
+			if h.Method == "HEAD" {
+				head, _, _ := strings.Cut(answer, "\r\n\r\n")
+				answer = head + "\r\n\r\n"
+			}
 			p.send(answer)
 			if strings.Contains(answer, "Connection: close") {
 				return
