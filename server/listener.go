@@ -48,8 +48,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *listener) Close() error {
-	err := net.ErrClosed
+// Close is idempotent: the server closes it and so does the library, and which
+// comes second has nothing to report.
+func (l *listener) Close() (err error) {
 	l.once.Do(func() {
 		close(l.stop)
 		err = l.Listener.Close()
