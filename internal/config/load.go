@@ -63,7 +63,7 @@ func LoadPlan(nameOrPath string, o Options) (*Config, error) {
 	plans := configs.Plans()
 	e := &strictyaml.Error{
 		File:    nameOrPath,
-		Message: fmt.Sprintf("there is neither a plan nor a file of this name; the plans are %s", strings.Join(plans, ", ")),
+		Message: "there is neither a plan nor a file of this name; the plans are " + strings.Join(plans, ", "),
 	}
 	if near, ok := strictyaml.Nearest(nameOrPath, plans); ok {
 		e.Hint = fmt.Sprintf("did you mean %s?", near)

@@ -62,7 +62,7 @@ func (dec *decoder) value(path string, n ast.Node, v reflect.Value) {
 func (dec *decoder) mapping(path string, n ast.Node, v reflect.Value) {
 	fields := fieldsOf(v.Type())
 	for key, kv := range dec.entries(path, n) {
-		at := join2(path, key)
+		at := dotted(path, key)
 		var found bool
 		for _, f := range fields {
 			if f.key == key {
@@ -108,7 +108,7 @@ func (dec *decoder) table(path string, n ast.Node, v reflect.Value) {
 	}
 	for key, kv := range dec.entries(path, n) {
 		entry := reflect.New(v.Type().Elem()).Elem()
-		dec.value(join2(path, key), kv.Value, entry)
+		dec.value(dotted(path, key), kv.Value, entry)
 		m.SetMapIndex(reflect.ValueOf(key), entry)
 	}
 	v.Set(m)
@@ -121,7 +121,7 @@ func (dec *decoder) list(path string, n ast.Node, v reflect.Value) {
 		if s, ok := scalarOf(n); ok {
 			hint = fmt.Sprintf("write [%s] for a list of one", s.text)
 		}
-		dec.fault(n, path, fmt.Sprintf("must be a list, not %s", kind(n)), hint)
+		dec.fault(n, path, "must be a list, not "+kind(n), hint)
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
@@ -141,7 +141,7 @@ func (dec *decoder) scalar(path string, n ast.Node, v reflect.Value) {
 			if _, keys := n.(ast.MapNode); keys {
 				hint = "text that holds a colon needs quotes"
 			}
-			dec.fault(n, path, fmt.Sprintf("must be a single value, not %s", kind(n)), hint)
+			dec.fault(n, path, "must be a single value, not "+kind(n), hint)
 		}
 		return
 	}
@@ -151,9 +151,8 @@ func (dec *decoder) scalar(path string, n ast.Node, v reflect.Value) {
 }
 
 func (dec *decoder) misfit(n ast.Node, path string, err error) {
-	var m *misfit
 	hint := ""
-	if errors.As(err, &m) {
+	if m, ok := errors.AsType[*misfit](err); ok {
 		hint = m.hint
 	}
 	dec.fault(n, path, err.Error(), hint)
@@ -166,7 +165,7 @@ func (dec *decoder) overlay(path string, n ast.Node, v reflect.Value) {
 	case *ast.NullNode, ast.MapNode:
 		o.node = n
 	default:
-		dec.fault(n, path, fmt.Sprintf("must hold keys, not %s", kind(n)), "")
+		dec.fault(n, path, "must hold keys, not "+kind(n), "")
 	}
 }
 
@@ -180,7 +179,7 @@ func (dec *decoder) entries(path string, n ast.Node) func(yield func(string, *as
 		}
 		m, ok := n.(ast.MapNode)
 		if !ok {
-			dec.fault(n, path, fmt.Sprintf("must hold keys, not %s", kind(n)), "")
+			dec.fault(n, path, "must hold keys, not "+kind(n), "")
 			return
 		}
 		first := map[string]int{}
@@ -189,11 +188,11 @@ func (dec *decoder) entries(path string, n ast.Node) func(yield func(string, *as
 			s, ok := scalarOf(kv.Key)
 			switch at := position(kv.Key); {
 			case kv.Key.IsMergeKey():
-				dec.value(join2(path, "<<"), kv.Key, reflect.Value{})
+				dec.value(dotted(path, "<<"), kv.Key, reflect.Value{})
 			case !ok:
 				dec.fault(kv.Key, path, "a key must be a single word", "")
 			case first[s.text] > 0:
-				dec.fault(kv.Key, join2(path, s.text), fmt.Sprintf("the key is given twice, first in line %d", first[s.text]), "")
+				dec.fault(kv.Key, dotted(path, s.text), fmt.Sprintf("the key is given twice, first in line %d", first[s.text]), "")
 			default:
 				first[s.text] = at.Line
 				if !yield(s.text, kv) {
@@ -248,7 +247,6 @@ func position(n ast.Node) *token.Position {
 		}
 	case *ast.MappingValueNode:
 		return position(m.Key)
-	case *ast.NullNode, *ast.LiteralNode:
 	}
 	if tk := n.GetToken(); tk != nil {
 		return tk.Position

@@ -54,7 +54,7 @@ func ReadFile(path string) (*Document, error) {
 	if err != nil {
 		return nil, plainly(path, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read from
 	src, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, plainly(path, err)

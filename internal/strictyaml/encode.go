@@ -65,13 +65,13 @@ func tree(v reflect.Value, path string, omit []string) any {
 	case t.Kind() == reflect.Map:
 		m := mapping{}
 		for _, key := range sortedKeys(v) {
-			m = append(m, entry{key.String(), tree(v.MapIndex(key), join2(path, key.String()), omit)})
+			m = append(m, entry{key.String(), tree(v.MapIndex(key), dotted(path, key.String()), omit)})
 		}
 		return m
 	}
 	m := mapping{}
 	for _, f := range fieldsOf(t) {
-		at, fv := join2(path, f.key), v.FieldByIndex(f.index)
+		at, fv := dotted(path, f.key), v.FieldByIndex(f.index)
 		if !slices.Contains(omit, at) && !isAbsent(fv) {
 			m = append(m, entry{f.key, tree(fv, at, omit)})
 		}

@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -104,7 +105,7 @@ func (dec *decoder) override(name, path, value string, v reflect.Value) {
 		return
 	}
 	e := &Error{Variable: name, Path: path, Message: err.Error()}
-	if m, ok := err.(*misfit); ok {
+	if m, ok := errors.AsType[*misfit](err); ok {
 		e.Hint = m.hint
 	}
 	dec.faults = append(dec.faults, e)

@@ -66,21 +66,20 @@ func excerpt(line string, column int) (blanks, shown string) {
 		rs = rs[from:min(from+width, len(rs))]
 		column -= from
 	}
+	var b strings.Builder
 	for i, r := range rs {
+		blank := byte(' ')
 		switch {
 		case r == '\t': // the caret must stand below its character
-			if i < column-1 {
-				blanks += "\t"
-			}
-			continue
+			blank = '\t'
 		case !unicode.IsPrint(r):
 			rs[i] = '?'
 		}
 		if i < column-1 {
-			blanks += " "
+			b.WriteByte(blank)
 		}
 	}
-	return blanks, string(rs)
+	return b.String(), string(rs)
 }
 
 // join returns the faults in the order of the file, those of the environment and
@@ -121,7 +120,7 @@ func (e *Error) sameAs(o *Error) bool {
 
 // Errors returns every *Error in err's tree, in order.
 func Errors(err error) []*Error {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // this is what unwraps
 	case nil:
 		return nil
 	case *Error:

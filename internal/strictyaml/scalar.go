@@ -93,7 +93,7 @@ func (s scalar) durationMisfit(err error) error {
 		m.hint = fmt.Sprintf("a number alone has no unit: write %ss or %sms", s.text, s.text)
 	} else if lower := strings.ToLower(s.text); lower != s.text {
 		if _, err := conf.ParseDuration(lower); err == nil {
-			m.hint = fmt.Sprintf("units are in lower case: %s", lower)
+			m.hint = "units are in lower case: " + lower
 		}
 	}
 	return m
@@ -139,7 +139,7 @@ func (s scalar) intoInt(v reflect.Value) error {
 		}
 	}
 	if errors.Is(err, strconv.ErrRange) {
-		return &misfit{message: fmt.Sprintf("is out of range: %s", s.text)}
+		return &misfit{message: "is out of range: " + s.text}
 	}
 	return err
 }

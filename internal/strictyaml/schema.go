@@ -77,15 +77,15 @@ func eachLeaf(v reflect.Value, path string, yield func(string, reflect.Value) bo
 		return yield(path, v)
 	}
 	for _, f := range fieldsOf(v.Type()) {
-		if !eachLeaf(v.FieldByIndex(f.index), join2(path, f.key), yield) {
+		if !eachLeaf(v.FieldByIndex(f.index), dotted(path, f.key), yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// join2 is a path and one key below it.
-func join2(path, key string) string {
+// dotted is a path and one key below it.
+func dotted(path, key string) string {
 	if path == "" {
 		return key
 	}

@@ -41,7 +41,7 @@ func (vs *Values) full(path string) string {
 	if path == "" {
 		return vs.path
 	}
-	return join2(vs.path, path)
+	return dotted(vs.path, path)
 }
 
 // Below returns an overlay without keys at path, counted from the decoded struct,
@@ -75,7 +75,7 @@ func (vs *Values) each(path string, v reflect.Value, yield func(Value) bool) boo
 		return o.node == nil || o.doc.raw(path, o.node, yield)
 	case t.Kind() == reflect.Map && v.Len() > 0:
 		for _, key := range sortedKeys(v) {
-			for p, leaf := range leaves(v.MapIndex(key), join2(path, key.String())) {
+			for p, leaf := range leaves(v.MapIndex(key), dotted(path, key.String())) {
 				if !vs.each(p, leaf, yield) {
 					return false
 				}
@@ -100,7 +100,7 @@ func (d *Document) raw(path string, n ast.Node, yield func(Value) bool) bool {
 	if m, ok := n.(ast.MapNode); ok {
 		for it := m.MapRange(); it.Next(); {
 			key, _ := scalarOf(it.Key())
-			if !d.raw(join2(path, key.text), it.Value(), yield) {
+			if !d.raw(dotted(path, key.text), it.Value(), yield) {
 				return false
 			}
 		}
@@ -133,7 +133,7 @@ func (vs *Values) Locate(prefix string, err error) error {
 	var faults []*Error
 	for _, p := range conf.Problems(err) {
 		if prefix != "" {
-			p.Path = join2(prefix, p.Path)
+			p.Path = dotted(prefix, p.Path)
 		}
 		faults = append(faults, vs.locate(p))
 	}
