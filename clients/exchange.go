@@ -302,6 +302,9 @@ func (x *Exchange) gotConn(info httptrace.GotConnInfo) {
 	if !ok {
 		return
 	}
+	if info.Reused {
+		c.settle()
+	}
 	x.mu.Lock()
 	x.conn, x.begun = c, c.read.Load()
 	x.mu.Unlock()

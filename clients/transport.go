@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // NewTransport builds the [http.Transport] of every client that rides on
@@ -56,8 +58,9 @@ func NewTransport(s Settings, shipped *http.Transport) (*http.Transport, error) 
 // the text.
 type observedConn struct {
 	net.Conn
-	read  atomic.Int64 // bytes; after decryption
-	ended atomic.Bool  // a read has failed
+	read    atomic.Int64 // bytes; after decryption
+	reading atomic.Bool  // a read is waiting for more
+	ended   atomic.Bool  // a read has failed, or we closed it
 }
 
 func observed[C net.Conn](c C, err error) (net.Conn, error) {
@@ -68,12 +71,42 @@ func observed[C net.Conn](c C, err error) (net.Conn, error) {
 }
 
 func (c *observedConn) Read(p []byte) (int, error) {
+	c.reading.Store(true)
 	n, err := c.Conn.Read(p)
+	c.reading.Store(false)
 	c.read.Add(int64(n))
 	if err != nil {
 		c.ended.Store(true)
 	}
 	return n, err
+}
+
+func (c *observedConn) Close() error {
+	c.ended.Store(true)
+	return c.Conn.Close()
+}
+
+// settleWait bounds how long settle waits for the transport, which takes
+// microseconds.
+const settleWait = 100 * time.Millisecond
+
+// settle makes sure that nothing is left over on a connection that comes from the
+// pool. The transport gives a connection back before it looks whether upstream has
+// sent more than the one answer. A request that is quick enough to get hold of it
+// in between would be given the surplus for its answer (RFC 9112, section 9.2).
+// Once the transport waits for more bytes, there were none; and if there were, it
+// closes the connection.
+func (c *observedConn) settle() {
+	var since time.Time
+	for !c.reading.Load() && !c.ended.Load() {
+		switch {
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > settleWait:
+			_ = c.Close()
+		}
+		runtime.Gosched()
+	}
 }
 
 // CloseWrite half-closes, for upgraded connections.
