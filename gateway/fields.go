@@ -25,61 +25,38 @@ const (
 // roleOf looks at the length first: it alone settles nearly all fields.
 // RFC 9110, section 7.6.1, and for Proxy-Connection appendix C.2.2 of RFC 9112.
 func roleOf(name string) role {
-	is := func(s string) bool { return clients.EqualName(name, s) }
 	switch len(name) {
 	case 2:
-		if is("TE") {
-			return te
-		}
+		return roleIf(name, "TE", te)
 	case 3:
-		if is("Via") {
-			return via
-		}
+		return roleIf(name, "Via", via)
 	case 6:
-		if is("Expect") {
-			return expect
-		}
+		return roleIf(name, "Expect", expect)
 	case 7:
-		if is("Upgrade") || is("Trailer") {
-			return hopByHop
-		}
+		return roleIf(name, "Upgrade", hopByHop) | roleIf(name, "Trailer", hopByHop)
 	case 9:
-		if is("Forwarded") {
-			return forwarded
-		}
+		return roleIf(name, "Forwarded", forwarded)
 	case 10:
-		if is("Connection") {
-			return connection
-		}
-		if is("Keep-Alive") {
-			return hopByHop
-		}
+		return roleIf(name, "Connection", connection) | roleIf(name, "Keep-Alive", hopByHop)
 	case 15:
-		if is("X-Forwarded-For") {
-			return forwardedFor
-		}
+		return roleIf(name, "X-Forwarded-For", forwardedFor)
 	case 16:
-		if is("X-Forwarded-Host") {
-			return forwardedHost
-		}
-		if is("Proxy-Connection") {
-			return hopByHop
-		}
+		return roleIf(name, "X-Forwarded-Host", forwardedHost) | roleIf(name, "Proxy-Connection", hopByHop)
 	case 17:
-		if is("X-Forwarded-Proto") {
-			return forwardedProto
-		}
-		if is("Transfer-Encoding") {
-			return hopByHop
-		}
+		return roleIf(name, "X-Forwarded-Proto", forwardedProto) | roleIf(name, "Transfer-Encoding", hopByHop)
 	case 18:
-		if is("Proxy-Authenticate") {
-			return hopByHop
-		}
+		return roleIf(name, "Proxy-Authenticate", hopByHop)
 	case 19:
-		if is("Proxy-Authorization") {
-			return hopByHop
-		}
+		return roleIf(name, "Proxy-Authorization", hopByHop)
+	}
+	return endToEnd
+}
+
+// roleIf returns r if name is known, and endToEnd, which is zero, if not. The first
+// letter comes before the call that compares the rest.
+func roleIf(name, known string, r role) role {
+	if name[0]|0x20 == known[0]|0x20 && clients.EqualName(name, known) {
+		return r
 	}
 	return endToEnd
 }
@@ -98,13 +75,13 @@ func (s nameSet) has(name string) bool {
 func nominated(fs clients.Fields) nameSet {
 	var names nameSet
 	for i := range fs {
-		if roleOf(fs[i].Name) != connection {
+		if name := fs[i].Name; len(name) != len("Connection") || roleOf(name) != connection {
 			continue
 		}
 		for option := range strings.SplitSeq(fs[i].Value, ",") {
 			option = trim(option)
-			if option == "" || clients.EqualName(option, "close") || endsHere(roleOf(option)) {
-				continue
+			if !isToken(option) || clients.EqualName(option, "close") || endsHere(roleOf(option)) {
+				continue // no name, or of no consequence
 			}
 			if names == nil {
 				names = nameSet{}
@@ -155,13 +132,39 @@ var tokenBytes = func() (ok [256]bool) {
 	return ok
 }()
 
+// isValue goes by eight bytes, since it sees every byte of every message head.
 func isValue(s string) bool {
+	for ; len(s) >= 8; s = s[8:] {
+		if hasControl(word(s)) && !isPlain(s[:8]) {
+			return false
+		}
+	}
+	return isPlain(s)
+}
+
+func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return false
 		}
 	}
 	return true
+}
+
+// word is the first eight bytes of s; the compiler makes one load of it.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// hasControl reports whether a byte of w is below 0x20 or 0x7f. A byte underflows
+// into its top bit if it is smaller than what is subtracted, unless the bit was
+// set before (Warren, Hacker's Delight, section 6-1).
+func hasControl(w uint64) bool {
+	const each = 0x0101010101010101
+	del := w ^ each*0x7f
+	return ((w-each*0x20)&^w|(del-each)&^del)&(each*0x80) != 0
 }
 
 // isVisible is isValue without space and tab: for targets and hosts.

@@ -15,7 +15,14 @@ import (
 	"gatebench/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// fasthttp keeps one clock for the process, and each server's cleaner
+		// notices its end within ten seconds.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
+}
 
 // upstream is a client that answers by itself and remembers what it was sent last.
 type upstream struct {

@@ -240,6 +240,21 @@ func TestWhatIsNotHTTPNeverReachesUpstream(t *testing.T) {
 	}
 }
 
+// TestEveryByteOfAValue puts each byte at each place: values are looked at in words.
+func TestEveryByteOfAValue(t *testing.T) {
+	h := open(t)
+	for at := range 19 {
+		for c := range 256 {
+			value := []byte("plain text,\tplain ä")
+			value[at] = byte(c)
+			resp, _ := h.serve(inbound("GET", "/", clients.Field{Name: "X", Value: string(value)}))
+			if want := c >= ' ' && c != 0x7f || c == '\t'; (resp.Status == 200) != want {
+				t.Fatalf("byte %#x at %d: status %d", c, at, resp.Status)
+			}
+		}
+	}
+}
+
 // wantProblem checks an answer that the gateway made up.
 func wantProblem(t *testing.T, resp *clients.Response, body string, status int, reason string) {
 	t.Helper()
