@@ -68,7 +68,7 @@ func (b backends) processes() []*sut.Process {
 
 // startBackends starts one backend for every different backend section. On an
 // error it returns those that are up.
-func (r *run) startBackends(ctx context.Context, block int) (backends, error) {
+func (r *run) startBackends(ctx context.Context) (backends, error) {
 	bs := make(backends, len(r.plan.Arms))
 	bySection := map[string]*sut.Server{}
 	for i, a := range r.plan.Arms {
@@ -124,12 +124,17 @@ func (r *run) startGateway(ctx context.Context, arm int, backend *sut.Server) (*
 	return s, nil
 }
 
-// stop ends processes, all at once, and warns of those that did not end well.
+// stop ends processes, all at once, and warns of those that did not end well. One
+// that is dead already was noticed when it died.
 func (r *run) stop(ctx context.Context, ps ...*sut.Process) {
 	errs := make([]error, len(ps))
 	var all sync.WaitGroup
 	for i, p := range ps {
-		all.Go(func() { errs[i] = p.Stop(stopGrace) })
+		select {
+		case <-p.Done():
+		default:
+			all.Go(func() { errs[i] = p.Stop(stopGrace) })
+		}
 	}
 	all.Wait()
 	for _, err := range errs {

@@ -167,7 +167,7 @@ func (r *run) checkSaturated(ds []*duetist) {
 		busy += cpu / window
 	}
 	if busy < saturatedShare {
-		r.warn(fmt.Sprintf("a duet kept the gateways' processor less than %.0f %% busy: CPU per request there holds idle wake-ups, more duet.connections would help", saturatedShare*100))
+		r.warn(fmt.Sprintf("a duet kept the gateways' processor less than %.0f %% busy, so that CPU per request holds idle wake-ups: something else used the machine, or duet.connections are too few", saturatedShare*100))
 	}
 }
 

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +18,7 @@ func PrepareOut(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write to the output folder: %w", err)
 	}
-	defer os.Remove(probe.Name())
-	if err := probe.Close(); err != nil {
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return fmt.Errorf("write to the output folder: %w", err)
 	}
 	return nil

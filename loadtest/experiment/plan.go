@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gatebench/internal/conf"
@@ -109,11 +110,12 @@ const (
 	soloOverhead = 300 * time.Millisecond
 )
 
-// The pilot saturates every arm for a moment, to find the rate that a share of
-// saturation stands for.
+// The pilot saturates every arm for a moment, twice, to find the rate that a share
+// of saturation stands for.
 const (
-	pilotWarmup   = 500 * time.Millisecond
-	pilotDuration = 1500 * time.Millisecond
+	pilotRounds   = 2
+	pilotWarmup   = 300 * time.Millisecond
+	pilotDuration = 900 * time.Millisecond
 )
 
 // blockTime is about how long a block takes. A profile whose end is a number of
@@ -134,26 +136,15 @@ func (p Plan) pilotTime() time.Duration {
 	if !p.needsPilot() {
 		return 0
 	}
-	return time.Duration(len(p.piloted())) * (pilotWarmup + pilotDuration + soloOverhead)
+	n := 0
+	for _, a := range p.Arms {
+		if a.SentinelOf == "" {
+			n++
+		}
+	}
+	return time.Duration(pilotRounds*n) * (pilotWarmup + pilotDuration + soloOverhead)
 }
 
 func (p Plan) needsPilot() bool {
-	for _, pr := range p.Profiles {
-		if pr.Rate.OfSaturation > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// piloted are the arms that the pilot runs: a sentinel is as fast as what it
-// copies.
-func (p Plan) piloted() []Arm {
-	var arms []Arm
-	for _, a := range p.Arms {
-		if a.SentinelOf == "" {
-			arms = append(arms, a)
-		}
-	}
-	return arms
+	return slices.ContainsFunc(p.Profiles, func(pr Profile) bool { return pr.Rate.OfSaturation > 0 })
 }

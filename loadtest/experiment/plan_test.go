@@ -148,7 +148,7 @@ func TestClockCorrectsItself(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			c.step(p.blockTime(), 1)
 			c.blockDone()
-			if left, want := time.Until(c.end()), time.Duration(3-block)*20*time.Second; (left-want).Abs() > time.Millisecond {
+			if left, want := time.Until(c.end()), time.Duration(3-block)*20*time.Second; (left - want).Abs() > time.Millisecond {
 				t.Errorf("after block %d it sees %v left, want %v", block, left, want)
 			}
 		}

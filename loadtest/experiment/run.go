@@ -55,7 +55,7 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the log of processes: %w", err)
 	}
-	defer journal.Close()
+	defer func() { _ = journal.Close() }() // only a log
 	l := sut.NewLauncher(journal)
 	defer l.Close()
 
@@ -74,13 +74,15 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 		r.warn("nothing is pinned, as there are not two processors to keep gateways and load apart: figures are noisier")
 	}
 	err = r.all(ctx)
-	r.doc.Finished = time.Now()
-	r.doc.Warnings = r.warned()
 	if ctx.Err() != nil {
 		// Whatever failed then, failed because of it.
-		r.doc.Interrupted = true
-		return r.doc, nil
+		r.doc.Interrupted, err = true, nil
 	}
+	if err != nil {
+		r.warn("the run ended early: " + err.Error())
+	}
+	r.doc.Finished = time.Now()
+	r.doc.Warnings = r.warned()
 	return r.doc, err
 }
 
@@ -139,7 +141,7 @@ func (r *run) all(ctx context.Context) error {
 			return nil
 		}
 		if err := r.block(ctx, block, profiles); err != nil {
-			return fmt.Errorf("block %d: %w", block, err)
+			return fmt.Errorf("block %d: %w", block+1, err) // people count from 1
 		}
 		r.clock.blockDone()
 	}
@@ -149,7 +151,7 @@ func (r *run) all(ctx context.Context) error {
 
 // block measures every arm once in each phase, on a backend that is new.
 func (r *run) block(ctx context.Context, block int, profiles []Profile) error {
-	backends, err := r.startBackends(ctx, block)
+	backends, err := r.startBackends(ctx)
 	defer func() { r.stop(ctx, backends.processes()...) }()
 	if err != nil {
 		return err

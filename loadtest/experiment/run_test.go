@@ -269,7 +269,7 @@ func TestVoidTrials(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, want := range []string{
-		`arm "liar", profile steady: the gateway counted other connections than the backend, 1 against 2 in block 0`,
+		`arm "liar", profile steady: the gateway counted other connections than the backend, 1 against 2 in block 1`,
 		`arm "drops", profile steady: some requests were due and never started`,
 	} {
 		if !slices.Contains(doc.Warnings, want) {
@@ -313,6 +313,9 @@ func TestDeaths(t *testing.T) {
 				exit, ok := errors.AsType[*sut.ExitError](err)
 				if !ok || *exit != c.want {
 					t.Fatalf("got %v", err)
+				}
+				if want := "the run ended early: " + err.Error(); !slices.Contains(doc.Warnings, want) {
+					t.Errorf("no warning %q in %q", want, doc.Warnings)
 				}
 				if doc.Interrupted || len(doc.Trials) == 0 {
 					t.Errorf("interrupted %v, %d trials", doc.Interrupted, len(doc.Trials))
@@ -513,7 +516,7 @@ func TestProgressTellsEveryStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"pilot a  0/2 0/8", "pilot b  0/2 0/8",
+		"pilot a  0/2 0/8", "pilot b  0/2 0/8", "pilot a  0/2 0/8", "pilot b  0/2 0/8",
 		"duet   0/2 0/8", "solo " + order(0, 0) + " steady 0/2 2/8", "solo " + order(0, 1) + " steady 0/2 3/8",
 		"duet   1/2 4/8", "solo " + order(1, 0) + " steady 1/2 6/8", "solo " + order(1, 1) + " steady 1/2 7/8",
 		"   2/2 8/8",

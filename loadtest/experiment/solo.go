@@ -170,6 +170,6 @@ func (r *run) measureSolo(t *result.Trial, s *soloist) {
 	}
 	t.Metrics["backend_connections_accepted"] = *s.accepted
 	if ok && opened != *s.accepted {
-		r.warn(fmt.Sprintf("arm %q, profile %s: the gateway counted other connections than the backend, %.0f against %.0f in block %d", t.Arm, t.Profile, opened, *s.accepted, t.Block))
+		r.warn(fmt.Sprintf("arm %q, profile %s: the gateway counted other connections than the backend, %.0f against %.0f in block %d", t.Arm, t.Profile, opened, *s.accepted, t.Block+1))
 	}
 }

@@ -66,7 +66,7 @@ func (l *Launcher) Start(c Command) (*Process, error) {
 	if l.closed {
 		return nil, fmt.Errorf("start %s: %w", c.Name, errClosed)
 	}
-	p := &Process{name: c.Name, done: make(chan struct{}), cmd: exec.Command(c.Path, c.Args...)}
+	p := &Process{name: c.Name, done: make(chan struct{}), cmd: exec.Command(c.Path, c.Args...)} //nolint:noctx // a process ends by Stop, Kill or Close: a context could only kill it
 	p.cmd.Env = append([]string{}, c.Env...) // nil would inherit
 	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.WaitDelay = time.Second // a grandchild that holds the pipes holds nobody up

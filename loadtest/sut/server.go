@@ -98,7 +98,7 @@ func (s *Server) Fetch(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, fetchLimit))
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
