@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func newTestAlarm(t *testing.T) *alarm {
@@ -46,8 +48,8 @@ func TestAlarmNeverRingsEarlyAndAlwaysRings(t *testing.T) {
 func TestAlarmRingsByTheDescriptor(t *testing.T) {
 	a := newTestAlarm(t)
 	var wg sync.WaitGroup
-	for i, d := range []time.Duration{30, 20, 10, 15, 0, 25, 20} {
-		s := &sleeper{at: time.Now().Add(d * time.Millisecond), wake: make(chan struct{})}
+	for i, d := range ms(30, 20, 10, 15, 0, 25, 20) {
+		s := &sleeper{at: time.Now().Add(d), wake: make(chan struct{})}
 		if err := a.add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -68,6 +70,26 @@ func TestAlarmRingsByTheDescriptor(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// The timer is always set to the first: for one that is before those who wait
+// already, and not for one that is after.
+func TestAlarmIsSetToTheFirst(t *testing.T) {
+	a := newTestAlarm(t)
+	for _, tc := range []struct{ add, left time.Duration }{
+		{3 * time.Hour, 3 * time.Hour}, {time.Hour, time.Hour}, {2 * time.Hour, time.Hour},
+	} {
+		if err := a.add(&sleeper{at: time.Now().Add(tc.add), wake: make(chan struct{})}); err != nil {
+			t.Fatal(err)
+		}
+		var set unix.ItimerSpec
+		if err := unix.TimerfdGettime(a.fd, &set); err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Duration(set.Value.Nano()); left > tc.left || left < tc.left-time.Minute {
+			t.Errorf("after adding %v it rings in %v, want %v", tc.add, left, tc.left)
+		}
+	}
 }
 
 func TestAlarmEndsWithTheContext(t *testing.T) {

@@ -212,7 +212,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				req, _ := http.NewRequestWithContext(ctx, "GET", base+"/hello/30", nil)
+				req, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+"/hello/30", nil)
 				if resp, err := c.Do(req); err == nil {
 					resp.Body.Close()
 					t.Errorf("answered with %v", resp.Status)
@@ -298,7 +298,7 @@ func TestTooLargeUploadIsToldBeforeItIsSent(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
-		if resp.StatusCode != 413 || err != nil || !strings.Contains(string(body), "at most 1MiB") {
+		if resp.StatusCode != http.StatusRequestEntityTooLarge || err != nil || !strings.Contains(string(body), "at most 1MiB") {
 			t.Errorf("%s %s %v", resp.Status, body, err)
 		}
 	})
@@ -311,7 +311,7 @@ func TestShutdownAnswersWhatIsRunning(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				if resp, body := fetch(t, c, "GET", base+"/product", "", nil); resp.StatusCode != 200 || len(body) != 36 {
+				if resp, body := fetch(t, c, "GET", base+"/product", "", nil); resp.StatusCode != http.StatusOK || len(body) != 36 {
 					t.Errorf("%d %q", resp.StatusCode, body)
 				}
 			})

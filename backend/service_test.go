@@ -231,6 +231,17 @@ func TestBodyFailuresKeepTheirMeaning(t *testing.T) {
 	}
 }
 
+func TestBodyOfUnknownLengthIsBounded(t *testing.T) {
+	s := newTestService(t, nil)
+	for size, status := range map[int]int{maxBody: 200, maxBody + 1: 413} {
+		in := newInbound("POST", "/bookTickets", jsonType, "["+strings.Repeat(" ", size-2)+"]")
+		in.ContentLength = -1
+		if got := ask(t, s, in); got.Status != status {
+			t.Errorf("%d bytes: %d, want %d", size, got.Status, status)
+		}
+	}
+}
+
 // failing is a body that breaks at once.
 type failing struct{ kind clients.Kind }
 

@@ -26,10 +26,11 @@ func scrape(t testing.TB) map[string]float64 {
 	figures := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			name := strings.TrimPrefix(f.GetName(), "gatebench_process_")
+			parts := []string{strings.TrimPrefix(f.GetName(), "gatebench_process_")}
 			for _, l := range m.GetLabel() {
-				name += "," + l.GetValue()
+				parts = append(parts, l.GetValue())
 			}
+			name := strings.Join(parts, ",")
 			switch f.GetType() {
 			case dto.MetricType_COUNTER:
 				figures[name] = m.GetCounter().GetValue()
@@ -114,6 +115,24 @@ func TestAllocationsAreThoseOfMemStats(t *testing.T) {
 		t.Errorf("MemStats has %d allocations, we have %d", ms.Mallocs, after.allocs)
 	}
 	kept = nil
+}
+
+// Objects below 16 bytes without pointers share a block, and the runtime counts
+// them elsewhere.
+func TestTinyAllocationsCount(t *testing.T) {
+	const objects = 20_000
+	tiny := make([]*byte, objects)
+	runtime.GC()
+	before := readRuntime()
+	for i := range tiny {
+		tiny[i] = new(byte)
+	}
+	runtime.GC()
+	after := readRuntime()
+	runtime.KeepAlive(tiny)
+	if n := after.allocs - before.allocs; n < objects || n > objects+2000 {
+		t.Errorf("%d tiny objects counted as %d", objects, n)
+	}
 }
 
 func TestGoroutinesAndDescriptorsFollow(t *testing.T) {
