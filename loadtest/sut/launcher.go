@@ -67,7 +67,7 @@ func (l *Launcher) Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", c.Name, errClosed)
 	}
 	p := &Process{name: c.Name, done: make(chan struct{}), cmd: exec.Command(c.Path, c.Args...)} //nolint:noctx // a process ends by Stop, Kill or Close: a context could only kill it
-	p.cmd.Env = append([]string{}, c.Env...) // nil would inherit
+	p.cmd.Env = append([]string{}, c.Env...)                                                     // nil would inherit
 	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.WaitDelay = time.Second // a grandchild that holds the pipes holds nobody up
 	stderr := &lines{each: func(line string) { l.log.say(c.Name, line) }}
