@@ -229,6 +229,7 @@ func (t tries) RoundTrip(r *http.Request) (*http.Response, error) {
 // try makes one attempt.
 func (x *Exchange) try(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	x.attempts++
+	x.location = nil
 	if x.c.policy.Enabled() {
 		ctx, stop := context.WithCancelCause(r.Context())
 		x.beginTry(stop)

@@ -69,7 +69,8 @@ func (r *Request) Own() {
 	if !r.Borrowed {
 		return
 	}
-	o := newOwner(len(r.Method)+len(r.Target)+len(r.Host), r.Fields)
+	var o owner
+	o.grow(len(r.Method)+len(r.Target)+len(r.Host), r.Fields)
 	o.take(&r.Method)
 	o.take(&r.Target)
 	o.take(&r.Host)
@@ -83,7 +84,8 @@ func (r *Response) Own() {
 	if !r.Borrowed {
 		return
 	}
-	o := newOwner(0, r.Fields)
+	var o owner
+	o.grow(0, r.Fields)
 	o.takeFields(r.Fields)
 	r.Borrowed = false
 }
@@ -91,13 +93,12 @@ func (r *Response) Own() {
 // owner copies many short strings into one allocation.
 type owner struct{ b strings.Builder }
 
-func newOwner(size int, fs Fields) *owner {
+// grow makes room for size bytes and fs.
+func (o *owner) grow(size int, fs Fields) {
 	for i := range fs {
 		size += len(fs[i].Name) + len(fs[i].Value)
 	}
-	o := new(owner)
 	o.b.Grow(size)
-	return o
 }
 
 func (o *owner) take(s *string) {
