@@ -15,6 +15,7 @@ func framingCases() []testCase {
 		rule("head-response", "the response to HEAD ends with its head, whatever that announces; the next answer on the connection is not taken for its body (valyala/fasthttp#1824)", headResponse),
 		rule("no-body-statuses", "204 and 304 end with their head (RFC 9112, section 6.3)", noBodyStatuses),
 		rule("response-framing", "a length is told if known, else -1; a body may end with the connection (RFC 9112, section 6.3)", responseFraming),
+		rule("repeated-length", "a Content-Length that comes twice with one value counts once (RFC 9110, section 8.6, leaves the choice; equal for all is what matters)", repeatedLength),
 		rule("http10-response", "an HTTP/1.0 response is read, and its connection not used again unless it says so", http10Response),
 	}
 }
@@ -165,6 +166,13 @@ func responseFraming(c *check) {
 			c.errorf("%s: body %q, want %q", tt.target, body, tt.body)
 		}
 	}
+}
+
+func repeatedLength(c *check) {
+	u := c.always(reply("200 OK", "12345", "Content-Length: 5"))
+	cl := c.client(u)
+	c.ok(cl, get("/"), "12345")
+	c.ok(cl, get("/"), "12345")
 }
 
 func http10Response(c *check) {

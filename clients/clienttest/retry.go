@@ -25,6 +25,7 @@ func retryCases() []testCase {
 		rule("retry-methods", "GET, HEAD, OPTIONS, PUT and DELETE without a body are tried again, POST and PATCH are not (RFC 9110, section 9.2.2; go-resty/resty#777)", retryMethods),
 		rule("retry-no-body", "a request with a body is sent once: its body is gone (go-resty/resty#1156)", retryNoBody),
 		rule("retry-connections", "a retried answer gives its connection back", retryConnections),
+		rule("retry-stalled", "a retried answer whose body does not come is given up, not waited for", retryStalled),
 		rule("retry-after", "Retry-After is waited for", retryAfter),
 		rule("retry-after-capped", "Retry-After never waits beyond backoff.max, and one that makes no sense is ignored (hashicorp/go-retryablehttp#247)", retryAfterCapped),
 		rule("retry-within-request-timeout", "timeouts.request bounds attempts and waits together", retryWithinRequestTimeout),
@@ -213,6 +214,24 @@ func retryConnections(c *check) {
 	if n := dialer.Opened(); n != 1 {
 		c.errorf("%d connections, want 1", n)
 	}
+}
+
+func retryStalled(c *check) {
+	u := c.serve(func(p *peer) {
+		switch _, err := p.request(); {
+		case err != nil:
+			return
+		case p.n == 1:
+			p.send("HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\n12345")
+		case p.n == 2:
+			p.send("HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk("12345"))
+		default:
+			p.send(ok("-"))
+		}
+		p.awaitClose()
+	})
+	cl := c.client(u, retrying(3, "5xx"))
+	c.returns("three attempts", func() { c.ok(cl, get("/"), "-") })
 }
 
 func retryAfter(c *check) {

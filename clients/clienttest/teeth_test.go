@@ -399,6 +399,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		"head-response":    responses(func(r *clients.Response) { r.ContentLength = 0 }),
 		"no-body-statuses": responses(func(r *clients.Response) { r.ContentLength = 0 }),
 		"response-framing": responses(func(r *clients.Response) { r.ContentLength = -1 }),
+		"repeated-length":  wire("Content-Length: 5\r\nContent-Length: 5", "Content-Length: 4\r\nContent-Length: 5"),
 		"http10-response":  wire("HTTP/1.0", "HTTP/1.1"),
 
 		"interim-skipped":    wire("103 Early Hints", "203 Early Hints"),
@@ -563,6 +564,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		"retry-methods":                keys(func(s *clients.Settings) { s.Retry.MaxAttempts = 1 }),
 		"retry-no-body":                again(busy),
 		"retry-connections":            keys(func(s *clients.Settings) { s.Pool.KeepAlive = false }),
+		"retry-stalled":                keys(func(s *clients.Settings) { s.Retry.RetryOn = nil }),
 		"retry-after":                  keys(func(s *clients.Settings) { s.Retry.Backoff.Max = time.Millisecond }),
 		"retry-after-capped":           keys(func(s *clients.Settings) { s.Retry.Backoff.Max = 2 * grace }),
 		"retry-within-request-timeout": keys(func(s *clients.Settings) { s.Retry.Backoff.Max = time.Millisecond }),

@@ -32,12 +32,14 @@ type conn struct {
 
 	phase    phase
 	uses     int       // exchanges begun, this one included
+	unsent   bool      // the request's first write failed, and nothing went out
 	got      bool      // something of the response came
 	given    time.Time // the library's deadline: the request's or the attempt's, if it has no body
 	readBy   bool      // a read deadline is set
 	writeBy  bool      // a write deadline is set
 	err      error     // what ended this exchange's reads or writes
 	relayed  *exchange // whose body is read, from the head on
+	drainBy  time.Time // when the rest of that body is not worth the wait any more
 	canceled atomic.Bool
 }
 
@@ -83,20 +85,26 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
 func (c *conn) Write(p []byte) (int, error) {
-	if c.phase == sending {
+	first := c.phase != sending
+	if first {
+		c.begin()
+	} else {
 		// Only what no longer fits into the kernel's buffers can wait for
 		// upstream, so the first write needs no deadline.
 		c.boundWrite()
-	} else {
-		c.phase, c.got, c.err = sending, false, nil
-		c.uses++
-		if c.writeBy {
-			c.writeBy = false
-			_ = c.Conn.SetWriteDeadline(time.Time{})
-		}
 	}
 	n, err := c.Conn.Write(p)
+	c.unsent = first && n == 0 && err != nil
 	return n, c.note(err)
+}
+
+func (c *conn) begin() {
+	c.phase, c.got, c.err = sending, false, nil
+	c.uses++
+	if c.writeBy {
+		c.writeBy = false
+		_ = c.Conn.SetWriteDeadline(time.Time{})
+	}
 }
 
 func (c *conn) boundWrite() {
@@ -112,8 +120,8 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.phase = waiting
 		c.boundRead(c.headBy())
 	case relaying:
-		var by time.Time
-		if d := c.client.timeouts.BodyIdle; d > 0 {
+		by := c.drainBy
+		if d := c.client.timeouts.BodyIdle; by.IsZero() && d > 0 {
 			by = time.Now().Add(d)
 		}
 		c.boundRead(by)
@@ -159,13 +167,15 @@ func (c *conn) note(err error) error {
 // relay says that the head is there and x's body is read from now on; nil says
 // that it is over.
 func (c *conn) relay(x *exchange) {
-	c.phase, c.relayed = relaying, x
+	c.phase, c.relayed, c.drainBy = relaying, x, time.Time{}
 }
 
-// stale reports whether the connection died before it carried anything of this
-// response, having served before: upstream closed it while it was idle.
-func (c *conn) stale() bool {
-	return c.uses > 1 && !c.got && disconnected(c.err) && !c.canceled.Load()
+// died says whether the connection had served before and then carried nothing of
+// this exchange: nothing of the response, and perhaps nothing of the request
+// either. Upstream closed it while it was idle.
+func (c *conn) died() (stale, unsent bool) {
+	reused := c.uses > 1 && !c.canceled.Load()
+	return reused && !c.got && disconnected(c.err), reused && c.unsent
 }
 
 func disconnected(err error) bool {

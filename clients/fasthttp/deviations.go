@@ -14,6 +14,7 @@ func Deviations() []clients.Deviation {
 		{Name: "upgrade", Reason: "after 101 the connection would go back into the pool: the fields that ask for an upgrade are left out (valyala/fasthttp#266)"},
 		{Name: "odd-trailers", Reason: "a trailer with a name on the library's list of forbidden ones fails the response"},
 		{Name: "repeated-content-encoding", Reason: "of several Content-Encoding lines the last is kept"},
+		{Name: "repeated-length", Reason: "a second Content-Length line fails the response even if it says the same (valyala/fasthttp#1917)"},
 		{Name: "bodyless-delete", Reason: "every request but GET and HEAD gets a Content-Length, if only of 0 (traefik/traefik#12339)"},
 		{Name: "status-000", Reason: "status 000 reads as 200"},
 		{Name: "no-goroutines", Reason: "the goroutine that closes idle connections sleeps through pool.idle_timeout before it sees that none is left"},

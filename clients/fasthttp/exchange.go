@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 	"unsafe"
 
 	"gatebench/clients"
@@ -27,6 +28,8 @@ type exchange struct {
 	err  error       // that ended the body
 }
 
+var _ clients.Drainer = (*exchange)(nil)
+
 var errSwitched = errors.New("upstream switched protocols unasked")
 
 // answer makes a response of what the library read.
@@ -35,7 +38,7 @@ func (x *exchange) answer() (*clients.Response, *clients.Error) {
 	if x.lib.IsBodyStream() {
 		x.conn.relay(x)
 	} else if status == fasthttp.StatusSwitchingProtocols {
-		x.conn.abort() // it is in the pool already, and must not serve there
+		_ = x.conn.Conn.Close() // it is in the pool already, and must not serve there
 	}
 	if err := x.refuse(status); err != nil {
 		x.lib.SetConnectionClose()
@@ -146,6 +149,19 @@ func (x *exchange) bodyError(err error) error {
 		kind = clients.Protocol // what came is no chunk, or no trailer
 	}
 	return &clients.Error{Kind: kind, Err: err}
+}
+
+// drainWait is how long the rest of a response that is tried again may take. What
+// has not arrived by then is dearer than a new connection.
+const drainWait = 50 * time.Millisecond
+
+// Drain reads a rest that is worth a connection.
+func (x *exchange) Drain() {
+	if x.lib == nil || !x.lib.IsBodyStream() || x.ContentLength > clients.DrainLimit {
+		return
+	}
+	x.conn.drainBy = time.Now().Add(drainWait)
+	_, _ = io.CopyN(io.Discard, x, clients.DrainLimit)
 }
 
 // Close gives the connection back if the body was read whole and nobody has

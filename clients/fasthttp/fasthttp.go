@@ -199,20 +199,25 @@ func (c *client) attempt(ctx context.Context, req *clients.Request, deadline tim
 		if err == nil {
 			return x.answer()
 		}
-		stale := x.conn != nil && x.conn.stale()
+		again := x.conn != nil && req.Body == nil && x.conn.forgives(req)
 		x.release()
-		if !stale || !replayable(req) {
+		if !again {
 			return nil, err
 		}
 	}
 }
 
+// forgives reports whether req, which has no body, is sent again because of a
+// connection that had died. The rules are net/http's
+// (net/http.persistConn.shouldRetryRequest).
+func (c *conn) forgives(req *clients.Request) bool {
+	stale, unsent := c.died()
+	return unsent || stale && replayable(req)
+}
+
 // replayable is net/http's notion of what may be sent again without asking, a
 // narrower one than idempotent (net/http.Request.isReplayable).
 func replayable(req *clients.Request) bool {
-	if req.Body != nil {
-		return false
-	}
 	switch req.Method {
 	case "GET", "HEAD", "OPTIONS", "TRACE":
 		return true

@@ -1,9 +1,288 @@
 package fasthttp
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 
+	"gatebench/clients"
 	"gatebench/clients/clienttest"
+
+	"go.uber.org/goleak"
 )
 
+// Whatever goroutine stays is a fault of ours, but for the library's cleaner of
+// idle connections, which is declared.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
+}
+
 func TestClient(t *testing.T) { clienttest.Run(t, New, Deviations()...) }
+
+// settings for an upstream that answers each request head with what answer gives;
+// "" closes the connection.
+func settings(t *testing.T, answer func(line string, n int) string) clients.Settings {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for n := 1; ; n++ {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn, n, answer)
+		}
+	}()
+	s := clients.DefaultSettings()
+	s.Upstream = &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	s.Dialer = &clients.Dialer{Timeout: s.Timeouts.Connect}
+	return s
+}
+
+func serve(conn net.Conn, n int, answer func(string, int) string) {
+	defer conn.Close()
+	for br := bufio.NewReader(conn); ; {
+		r, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		a := answer(r.Method+" "+r.RequestURI, n)
+		if a == "" {
+			return
+		}
+		_, _ = io.WriteString(conn, a)
+	}
+}
+
+func ok(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nx-Odd-CASE: 1\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+func newClient(t *testing.T, s clients.Settings) *client {
+	t.Helper()
+	c, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.(*client)
+}
+
+func get(target string) *clients.Request {
+	return &clients.Request{Method: "GET", Target: target, Host: "shop.example"}
+}
+
+func whole(t *testing.T, c clients.Client, req *clients.Request) string {
+	t.Helper()
+	resp, err := c.Do(context.Background(), req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", req.Method, req.Target, err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	resp.End(err)
+	if err != nil {
+		t.Fatalf("%s %s: %v", req.Method, req.Target, err)
+	}
+	return string(b)
+}
+
+func TestPoolPolicies(t *testing.T) {
+	s := settings(t, func(string, int) string { return ok("-") })
+	s.Pool.MaxConns, s.Pool.IdleTimeout = 7, 0
+
+	equal := newClient(t, s)
+	if h := &equal.host; h.MaxConns != 7 || h.MaxIdleConnDuration < 24*time.Hour {
+		t.Errorf("equal: %d connections, idle for %v; want 7, for ever", h.MaxConns, h.MaxIdleConnDuration)
+	}
+	s.Pool.Policy = clients.PoolLibrary
+	shipped := newClient(t, s)
+	if h := &shipped.host; h.MaxConns != 0 || h.MaxIdleConnDuration != 0 || h.ConnPoolStrategy != 0 {
+		t.Errorf("library: a number of the pool is not the library's: %d, %v, %v", h.MaxConns, h.MaxIdleConnDuration, h.ConnPoolStrategy)
+	}
+}
+
+func TestNoFreeConnectionIsPoolExhausted(t *testing.T) {
+	s := settings(t, func(string, int) string { return ok("12345") })
+	s.Pool.MaxConns = 1
+	c := newClient(t, s)
+	held, err := c.Do(context.Background(), get("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(context.Background(), get("/")); clients.KindOf(err) != clients.PoolExhausted {
+		t.Errorf("got %v, want pool_exhausted", err)
+	}
+	held.End(nil)
+	whole(t, c, get("/"))
+}
+
+// A whole pool of connections may be dead: a request must get through them all.
+func TestGetSurvivesManyStaleConnections(t *testing.T) {
+	const idle = 20
+	s := settings(t, func(line string, n int) string {
+		if line == "GET /again" && n <= idle {
+			return ""
+		}
+		return ok(line)
+	})
+	c := newClient(t, s)
+	var held []*clients.Response
+	for range idle {
+		resp, err := c.Do(context.Background(), get("/first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, resp)
+	}
+	for _, resp := range held {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.End(nil)
+	}
+	if got := whole(t, c, get("/again")); got != "GET /again" {
+		t.Errorf("got %q", got)
+	}
+	if n := s.Dialer.Opened(); n != idle+1 {
+		t.Errorf("%d connections, want %d", n, idle+1)
+	}
+}
+
+// As net/http's: who gives a key says that the request may be repeated.
+func TestPostWithIdempotencyKeySurvivesStaleConnection(t *testing.T) {
+	for _, key := range []bool{true, false} {
+		s := settings(t, func(line string, n int) string {
+			if line == "POST /" && n == 1 {
+				return ""
+			}
+			return ok(line)
+		})
+		c := newClient(t, s)
+		whole(t, c, get("/"))
+		req := get("/")
+		req.Method = "POST"
+		if key {
+			req.Fields.Add("Idempotency-Key", "1")
+		}
+		resp, err := c.Do(context.Background(), req)
+		if err == nil {
+			resp.End(nil)
+		}
+		if (err == nil) != key {
+			t.Errorf("with a key %t: %v", key, err)
+		}
+	}
+}
+
+func TestUnaskedSwitchOfProtocolsIsRefused(t *testing.T) {
+	s := settings(t, func(line string, n int) string {
+		if line == "GET /switch" {
+			return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
+		}
+		return ok(line)
+	})
+	c := newClient(t, s)
+	if _, err := c.Do(context.Background(), get("/switch")); clients.KindOf(err) != clients.Protocol {
+		t.Errorf("got %v, want protocol", err)
+	}
+	whole(t, c, get("/"))
+	if n := s.Dialer.Opened(); n != 2 {
+		t.Errorf("%d connections, want 2: one was upgraded", n)
+	}
+}
+
+func TestConnectionInUseAtCloseIsClosedAtEnd(t *testing.T) {
+	s := settings(t, func(string, int) string { return ok("12345") })
+	c := newClient(t, s)
+	resp, err := c.Do(context.Background(), get("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if b, err := io.ReadAll(resp.Body); string(b) != "12345" || err != nil {
+		t.Errorf("got %q, %v", b, err)
+	}
+	resp.End(nil)
+	if n := s.Dialer.Open(); n != 0 {
+		t.Errorf("%d connections open, want none", n)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("broken body") }
+
+func TestPanickingBodyCostsNoPlaceInThePool(t *testing.T) {
+	s := settings(t, func(string, int) string { return ok("-") })
+	s.Pool.MaxConns = 1
+	c := newClient(t, s)
+	for range 3 {
+		req := get("/")
+		req.Method, req.Body, req.ContentLength = "POST", panicking{}, -1
+		if _, err := c.Do(context.Background(), req); clients.KindOf(err) != clients.BadRequest {
+			t.Fatalf("got %v, want bad_request", err)
+		}
+	}
+	whole(t, c, get("/"))
+}
+
+func TestOwnedFieldsOutliveTheExchange(t *testing.T) {
+	s := settings(t, func(line string, _ int) string { return ok(line) })
+	c := newClient(t, s)
+	resp, err := c.Do(context.Background(), get("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !resp.Borrowed {
+		t.Error("the fields are views of the library's buffer, but not said to be")
+	}
+	resp.Own()
+	kept := resp.Fields
+	resp.End(nil)
+	for range 10 {
+		whole(t, c, get("/"+strings.Repeat("x", 100)))
+	}
+	if len(kept) != 1 || kept[0] != (clients.Field{Name: "x-Odd-CASE", Value: "1"}) {
+		t.Errorf("after End the owned fields are %q", kept)
+	}
+}
+
+func TestReadAfterEnd(t *testing.T) {
+	s := settings(t, func(string, int) string { return ok("12345") })
+	c := newClient(t, s)
+	resp, err := c.Do(context.Background(), get("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.End(nil)
+	if n, err := resp.Body.Read(make([]byte, 5)); n != 0 || err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("read after End gave %d, %v; want an error that is not the end of the body", n, err)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for upstream, want := range map[string]string{
+		"http://h": "h:80", "https://h": "h:443", "http://h:8080": "h:8080", "http://[::1]": "[::1]:80", "http://[::1]:81/base": "[::1]:81",
+	} {
+		u, err := url.Parse(upstream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := address(clients.Settings{Upstream: u}); got != want {
+			t.Errorf("address of %s is %s, want %s", upstream, got, want)
+		}
+	}
+}
