@@ -60,7 +60,8 @@ type observedConn struct {
 	net.Conn
 	read    atomic.Int64 // bytes; after decryption
 	reading atomic.Bool  // a read is waiting for more
-	ended   atomic.Bool  // a read has failed, or we closed it
+	ended   atomic.Bool  // a read has failed
+	closed  atomic.Bool  // on our side
 }
 
 func observed[C net.Conn](c C, err error) (net.Conn, error) {
@@ -82,7 +83,7 @@ func (c *observedConn) Read(p []byte) (int, error) {
 }
 
 func (c *observedConn) Close() error {
-	c.ended.Store(true)
+	c.closed.Store(true)
 	return c.Conn.Close()
 }
 
@@ -98,7 +99,7 @@ const settleWait = 100 * time.Millisecond
 // closes the connection.
 func (c *observedConn) settle() {
 	var since time.Time
-	for !c.reading.Load() && !c.ended.Load() {
+	for !c.reading.Load() && !c.ended.Load() && !c.closed.Load() {
 		switch {
 		case since.IsZero():
 			since = time.Now()
