@@ -136,7 +136,7 @@ func TestTinyAllocationsCount(t *testing.T) {
 }
 
 func TestGoroutinesAndDescriptorsFollow(t *testing.T) {
-	const n = 20
+	const n = 200
 	before := scrape(t)
 	release := make(chan struct{})
 	for range n {
@@ -149,7 +149,8 @@ func TestGoroutinesAndDescriptorsFollow(t *testing.T) {
 	}
 	during := scrape(t)
 	close(release)
-	if d := during["goroutines"] - before["goroutines"]; d != n {
+	// Gathering has a few goroutines of its own, which end in their own time.
+	if d := during["goroutines"] - before["goroutines"]; d < n-20 || d > n+20 {
 		t.Errorf("%d more goroutines counted as %v", n, d)
 	}
 	if _, ok := openDescriptors(); !ok {
