@@ -79,8 +79,8 @@ func (u *rawUpstream) next(t *testing.T) (head string, answer func()) {
 func allStacks() string {
 	for n := 1 << 20; ; n *= 2 {
 		b := make([]byte, n)
-		if len := runtime.Stack(b, true); len < n {
-			return string(b[:len])
+		if used := runtime.Stack(b, true); used < n {
+			return string(b[:used])
 		}
 	}
 }

@@ -46,7 +46,7 @@ func WriteFile(path string, content []byte) (err error) {
 	if _, err = f.Write(content); err != nil {
 		return err
 	}
-	if err = f.Chmod(0o644); err != nil { //nolint:gosec // a report is there to be read
+	if err = f.Chmod(0o644); err != nil { // a report is there to be read
 		return err
 	}
 	if err = f.Sync(); err != nil {

@@ -1,0 +1,151 @@
+// Package schema keeps the published JSON Schemas in docs/schema equal to the Go
+// types that are written. `go test ./internal/schema -update` rewrites them.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/invopop/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"gatebench/loadtest/load"
+	"gatebench/loadtest/result"
+)
+
+var update = flag.Bool("update", false, "rewrite the published schemas")
+
+// published are the documents that scripts read, by their schema's file.
+var published = map[string]struct {
+	id  string
+	doc any
+}{
+	"result.json": {result.Schema, &result.Document{}},
+	"load.json":   {load.SummarySchema, &load.Summary{}},
+}
+
+func TestPublishedSchemasAreTheTypes(t *testing.T) {
+	for name, p := range published {
+		got := generate(t, p.id, p.doc)
+		path := filepath.Join("..", "..", "docs", "schema", name)
+		if *update {
+			if err := os.WriteFile(path, got, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is not what the types say (-published +types):\n%s", path, diff)
+		}
+	}
+}
+
+// generate describes a type; the fields' Go comments become descriptions.
+func generate(t *testing.T, id string, doc any) []byte {
+	t.Helper()
+	r := &jsonschema.Reflector{Anonymous: true, AllowAdditionalProperties: true}
+	// Comments are found by package path, from the module's root.
+	t.Chdir(filepath.Join("..", ".."))
+	if err := r.AddGoComments("gatebench", "./loadtest"); err != nil {
+		t.Fatal(err)
+	}
+	s := r.Reflect(doc)
+	s.ID = jsonschema.ID("https://gatebench.invalid/schema/" + id)
+	s.Title = id
+	nullable(s)
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join("internal", "schema"))
+	return append(b, '\n')
+}
+
+// nullable lets a figure be null that the types hold by pointer: not measured. The
+// reflector shows a pointer as its element.
+func nullable(s *jsonschema.Schema) {
+	for _, d := range s.Definitions {
+		for _, name := range []string{
+			"ratio", "lo", "hi", "pilot", "response_time", "service_time", "p50", "p90", "p95", "p99", "p99.9",
+		} {
+			if p, ok := d.Properties.Get(name); ok {
+				d.Properties.Set(name, &jsonschema.Schema{
+					Description: p.Description,
+					OneOf:       []*jsonschema.Schema{{Type: p.Type, Ref: p.Ref}, {Type: "null"}},
+				})
+			}
+		}
+	}
+}
+
+// TestRealDocumentsFit validates the results that docs/results shows.
+func TestRealDocumentsFit(t *testing.T) {
+	fits := func(schemaFile string, docs ...string) {
+		s := compile(t, schemaFile)
+		for _, path := range docs {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := validator.UnmarshalJSON(bytes.NewReader(b))
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if err := s.Validate(doc); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+	results, err := filepath.Glob(filepath.Join("..", "..", "docs", "results", "*", "result.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) == 0 {
+		t.Fatal("docs/results shows no result")
+	}
+	fits("result.json", results...)
+}
+
+func compile(t *testing.T, name string) *validator.Schema {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := validator.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := validator.NewCompiler()
+	if err := c.AddResource(name, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A wrong document must not fit, or the schema says nothing.
+func TestSchemaRefuses(t *testing.T) {
+	s := compile(t, "result.json")
+	for _, bad := range []string{`{}`, `{"schema": 1}`, `[]`} {
+		doc, err := validator.UnmarshalJSON(strings.NewReader(bad))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Validate(doc) == nil {
+			t.Errorf("%s fits", bad)
+		}
+	}
+}
