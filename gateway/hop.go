@@ -191,11 +191,10 @@ func (h *hop) stripRequest(fs *clients.Fields) (origin string, _ reason) {
 		if !wellFormed(&f) {
 			return "", reason(clients.BadRequest)
 		}
-		role := roleOf(f.Name)
-		if named != nil && role != te && named.has(f.Name) {
+		if named != nil && named.has(f.Name) {
 			continue
 		}
-		switch role {
+		switch roleOf(f.Name) {
 		case endToEnd:
 		case hopByHop, connection, expect, forwardedHost, forwardedProto:
 			continue

@@ -57,6 +57,8 @@ func TestRequestFields(t *testing.T) {
 			[]string{"Connection:", "X-A: 1"}, []string{"X-A: 1"}},
 		{"a name that only begins alike is not named",
 			[]string{"Connection: X-Ab", "X-A: 1", "X-Abc: 2"}, []string{"X-A: 1", "X-Abc: 2"}},
+		{"only ASCII folds: the Kelvin sign is no k",
+			[]string{"Connection: \u212a-X", "K-X: 1"}, []string{"K-X: 1"}},
 		{"TE: trailers stays, and nothing else of TE",
 			[]string{"Te: deflate;q=0.5, Trailers;q=1, gzip", "Connection: TE", "TE: trailers", "X-A: 1"},
 			[]string{"Te: trailers", "X-A: 1"}},
