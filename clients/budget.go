@@ -58,17 +58,13 @@ func (b *budget) retry() bool {
 
 // advance moves the window up to now and forgets what fell out of it.
 func (b *budget) advance(now time.Time) {
-	passed := now.Sub(b.start) / budgetStep
-	if passed <= 0 {
-		return
-	}
-	b.start = b.start.Add(passed * budgetStep)
-	if passed >= time.Duration(len(b.steps)) {
+	if now.Sub(b.start) >= budgetWindow {
 		b.steps, b.requests, b.retries = [len(b.steps)]budgetCount{}, 0, 0
 		b.start = now
 		return
 	}
-	for range passed {
+	for next := b.start.Add(budgetStep); !next.After(now); next = next.Add(budgetStep) {
+		b.start = next
 		b.current = (b.current + 1) % len(b.steps)
 		old := &b.steps[b.current]
 		b.requests -= old.requests

@@ -22,7 +22,7 @@ func TestEndReleasesInReverseOrderOnce(t *testing.T) {
 	cause := errors.New("cut")
 	for i := range 5 { // more than fit without an allocation
 		resp.OnEnd(func(err error) {
-			if !body.closed || err != cause {
+			if !body.closed || !errors.Is(err, cause) {
 				t.Errorf("hook %d: body closed %v, err %v", i, body.closed, err)
 			}
 			order = append(order, i)
@@ -85,7 +85,7 @@ func TestOwnOutlivesTheBuffer(t *testing.T) {
 	resp.Own()
 	copy(buf, "#####################")
 	want := clients.Fields{{"Name", "Value"}}
-	if req.Method != "GET" || req.Target != "/path" || req.Host != "host" || !slices.Equal(req.Fields, want) || req.Borrowed {
+	if req.Method != http.MethodGet || req.Target != "/path" || req.Host != "host" || !slices.Equal(req.Fields, want) || req.Borrowed {
 		t.Errorf("the request became %+v", req)
 	}
 	if !slices.Equal(resp.Fields, want) || resp.Borrowed {

@@ -30,7 +30,7 @@ func hang(r *http.Request) (*http.Response, error) {
 // answer is a response of status 200 with a body of unknown length.
 func answer(body io.Reader) *http.Response {
 	return &http.Response{
-		StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 		Body: io.NopCloser(body), ContentLength: -1,
 	}
 }

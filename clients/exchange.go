@@ -279,7 +279,7 @@ func (x *Exchange) send(next http.RoundTripper, r *http.Request) (*http.Response
 			res.panicked = recover()
 			done <- res
 		}()
-		res.resp, res.err = next.RoundTrip(r)
+		res.resp, res.err = next.RoundTrip(r) //nolint:bodyclose // who takes the result closes it
 	}()
 	select {
 	case res := <-done:

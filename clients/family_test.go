@@ -75,7 +75,7 @@ func burst(t *testing.T, c clients.Client, n int) {
 	wg.Wait()
 }
 
-func eachOf(t *testing.T, f func(t *testing.T, new func(clients.Settings) (clients.Client, error), shipped int)) {
+func eachOf(t *testing.T, f func(t *testing.T, build func(clients.Settings) (clients.Client, error), shipped int)) {
 	for _, lib := range family {
 		t.Run(lib.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
@@ -89,14 +89,14 @@ func eachOf(t *testing.T, f func(t *testing.T, new func(clients.Settings) (clien
 // that it keeps as shipped, and the rest of a burst is dialed anew.
 func TestPoolPolicies(t *testing.T) {
 	const n = 8
-	eachOf(t, func(t *testing.T, new func(clients.Settings) (clients.Client, error), shipped int) {
+	eachOf(t, func(t *testing.T, build func(clients.Settings) (clients.Client, error), shipped int) {
 		for policy, again := range map[clients.PoolPolicy]int{
 			clients.PoolEqual:   0,
 			clients.PoolLibrary: max(n-shipped, 0),
 		} {
 			srv := crowd(t, n)
 			s := settings(strings.TrimPrefix(srv.URL, "http://"), func(s *clients.Settings) { s.Pool.Policy = policy })
-			c, err := new(s)
+			c, err := build(s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,10 +117,10 @@ func TestPoolPolicies(t *testing.T) {
 // (go-retryablehttp#237).
 func TestFailureLeavesIdleConnections(t *testing.T) {
 	const n = 4
-	eachOf(t, func(t *testing.T, new func(clients.Settings) (clients.Client, error), _ int) {
+	eachOf(t, func(t *testing.T, build func(clients.Settings) (clients.Client, error), _ int) {
 		srv := crowd(t, n)
 		s := settings(strings.TrimPrefix(srv.URL, "http://"))
-		c, err := new(s)
+		c, err := build(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,8 +145,8 @@ func TestFailureLeavesIdleConnections(t *testing.T) {
 // A Location that cannot be parsed is no business of the client's.
 func TestOddLocationIsRelayed(t *testing.T) {
 	const head = "HTTP/1.1 302 Found\r\nLocation: http://[::1/%zz\r\nContent-Length: 0\r\n\r\n"
-	eachOf(t, func(t *testing.T, new func(clients.Settings) (clients.Client, error), _ int) {
-		c, err := new(settings(canned(t, head)))
+	eachOf(t, func(t *testing.T, build func(clients.Settings) (clients.Client, error), _ int) {
+		c, err := build(settings(canned(t, head)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,8 +170,8 @@ func TestSurplusIsNobodysAnswer(t *testing.T) {
 	const twice = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
 	log.SetOutput(io.Discard) // net/http writes a line for each
 	defer log.SetOutput(os.Stderr)
-	eachOf(t, func(t *testing.T, new func(clients.Settings) (clients.Client, error), _ int) {
-		c, err := new(settings(canned(t, twice)))
+	eachOf(t, func(t *testing.T, build func(clients.Settings) (clients.Client, error), _ int) {
+		c, err := build(settings(canned(t, twice)))
 		if err != nil {
 			t.Fatal(err)
 		}

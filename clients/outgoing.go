@@ -157,13 +157,16 @@ func (b *requestBody) Read(p []byte) (n int, err error) {
 	if u.left >= 0 {
 		u.left -= int64(n)
 	}
-	if n > 0 || err == io.EOF {
-		x.moved(u.left == 0 || err == io.EOF)
+	whole := errors.Is(err, io.EOF)
+	if n > 0 || whole {
+		x.moved(whole || u.left == 0)
 	}
 	switch {
-	case err == io.EOF && u.left > 0:
+	case whole && u.left > 0:
 		err = x.uploadFailed(errShortUpload)
-	case err != nil && err != io.EOF:
+	case whole:
+		err = io.EOF // itself, which is all that io.Copy knows
+	case err != nil:
 		err = x.uploadFailed(err)
 	}
 	return n, err
@@ -206,8 +209,11 @@ func breaksLine(c rune) bool { return c <= ' ' || c == 0x7f }
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
 func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			strings.ContainsRune("!#$%&'*+-.^_`|~", c))
-	})
+	for i := range len(s) {
+		c := s[i]
+		if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && strings.IndexByte("0123456789!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
 }

@@ -40,7 +40,7 @@ func (c *roundTripper) Do(ctx context.Context, req *Request) (*Response, error) 
 		return nil, err
 	}
 	resp, err := c.exchanges.policy.loop(x, req, func(context.Context, *Request) (*Response, error) {
-		resp, err := x.try(c.next, x.NewRequest())
+		resp, err := x.try(c.next, x.NewRequest()) //nolint:bodyclose // the Response made of it closes it
 		if err != nil {
 			return nil, err
 		}

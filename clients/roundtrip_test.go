@@ -67,7 +67,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 		buf := make([]byte, 1<<10)
 		b.ReportAllocs()
 		for b.Loop() {
-			r, err := http.NewRequestWithContext(ctx, "GET", "http://"+addr+"/product?type=T", nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/product?type=T", nil)
 			if err != nil {
 				b.Fatal(err)
 			}

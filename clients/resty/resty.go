@@ -68,7 +68,7 @@ func (c *client) Do(ctx context.Context, req *clients.Request) (*clients.Respons
 		return nil, err
 	}
 	resp, err := c.resty.R().SetContext(x).Execute(req.Method, c.upstream)
-	return x.Answer(raw(resp), err)
+	return x.Answer(raw(resp), err) //nolint:bodyclose // the Response that Answer makes closes it
 }
 
 func (c *client) Close() error {

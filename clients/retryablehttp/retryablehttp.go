@@ -58,7 +58,7 @@ func (c *client) Do(ctx context.Context, req *clients.Request) (*clients.Respons
 	if err != nil {
 		return nil, err
 	}
-	return x.Answer(c.retryable.Do(&retryablehttp.Request{Request: x.NewRequest()}))
+	return x.Answer(c.retryable.Do(&retryablehttp.Request{Request: x.NewRequest()})) //nolint:bodyclose // the Response that Answer makes closes it
 }
 
 func (c *client) Close() error {
