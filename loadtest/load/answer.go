@@ -8,7 +8,7 @@ import (
 
 // Bounds on what a server may make the engine hold or wait for.
 const (
-	firstBuffer    = 4 << 10  // holds a usual head and a small body
+	firstBuffer    = 2 << 10  // holds a usual head and a small body
 	maxHead        = 64 << 10 // of one head, interim ones each for themselves
 	maxChunkLine   = 4 << 10  // size and extensions, or one trailer line
 	maxTrailers    = 64 << 10

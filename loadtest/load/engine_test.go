@@ -169,6 +169,46 @@ func TestArrivalsThatCannotStartAreDropped(t *testing.T) {
 	}
 }
 
+func TestWarmupArrivalsThatAreDroppedCountNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := loadPipes(t, t.Context(), profile(Profile{
+			Executor: ConstantArrivalRate, Rate: perSecond(10), VUs: 2, Warmup: 5 * time.Second, Duration: 5 * time.Second, Timeout: time.Second,
+		}), &pipes{script: afterDelay(time.Second)})
+		near(t, "planned", float64(s.Requests.Planned), 50, 0)
+		near(t, "dropped", float64(s.Requests.Dropped), 40, 2)
+	})
+}
+
+// lateWaker is a pacer on a machine that has no time for it.
+type lateWaker struct {
+	sleepWaker
+	late time.Duration
+}
+
+func (w lateWaker) wait(t time.Duration) { w.sleepWaker.wait(t + w.late) }
+
+func TestNothingStartsAfterTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		msg, err := Target{URL: "http://pipe/"}.prepare(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &pipes{script: afterDelay(time.Millisecond)}
+		t.Cleanup(server.running.Wait)
+		e := newEngine(msg, profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(1), Duration: 3200 * time.Millisecond}), server.dial)
+		err = e.run(t.Context(), func(e *engine) (waker, error) { return lateWaker{sleepWaker{e}, 2500 * time.Millisecond}, nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Due at 0, 1, 2 and 3 s; the pacer comes at 0 and at 3.5 s.
+		s := e.summary()
+		balanced(t, s)
+		if diff := cmp.Diff(Requests{Planned: 4, Sent: 1, Completed: 1, OK: 1, Dropped: 3}, s.Requests); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // LD03.
 func TestRunEndsWithinItsTimeout(t *testing.T) {
 	for _, tt := range []struct {

@@ -178,7 +178,7 @@ func (e *engine) window(all *shard) time.Duration {
 	end := e.until
 	if stopped := time.Duration(e.stopped.Load()); stopped != 0 {
 		end = min(end, stopped)
-	} else if e.p.Iterations > 0 && e.dropped == 0 {
+	} else if e.p.Iterations > 0 {
 		end = min(end, all.lastEnd)
 	}
 	if 2*all.late > all.completed {

@@ -93,6 +93,9 @@ func TestAnswersOfARealServer(t *testing.T) {
 		if got.BodyBytes != 20*tt.bytes || got.ConnectionsOpened > tt.opens {
 			t.Errorf("%s %s: %d body bytes over %d connections", tt.method, tt.path, got.BodyBytes, got.ConnectionsOpened)
 		}
+		if tt.path == "/close" && got.ConnectionsOpened != 20 {
+			t.Errorf("%d connections for 20 answers that close theirs", got.ConnectionsOpened)
+		}
 	}
 }
 
@@ -296,18 +299,19 @@ func TestConnectionThatWasClosedIdleIsReplaced(t *testing.T) {
 	}
 }
 
-// A large upload may be answered before it is read: the answer counts.
+// An upload may be answered before it is read, and its connection reset then: the
+// write fails, but the answer counts.
 func TestEarlyAnswerToAnUploadIsRead(t *testing.T) {
-	url := raw(t, func(i int, c net.Conn) {
-		if i > 0 {
-			return // swallow what is left
-		}
-		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		_ = c.(*net.TCPConn).CloseWrite()
+	url := raw(t, func(_ int, c net.Conn) {
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+		c.Close() // with most of the upload unread, which is a reset
 	})
-	got := loadURL(t, Target{URL: url, Method: "POST", Body: make([]byte, 4<<20)}, iterations(3, 1))
+	got := loadURL(t, Target{URL: url, Method: "POST", Body: make([]byte, 16<<20)}, iterations(3, 1))
 	if diff := cmp.Diff(map[string]int64{"413": 3}, got.Statuses); diff != "" {
 		t.Errorf("%s%v", diff, got.ErrorExamples)
+	}
+	if got.ConnectionsOpened != 3 {
+		t.Errorf("%d connections, although none was good for another request", got.ConnectionsOpened)
 	}
 }
 
