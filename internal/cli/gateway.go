@@ -77,7 +77,10 @@ func runGateway(ctx context.Context, w *world, cfg gateway.Config) error {
 		return errors.Join(err, all.Close())
 	}
 	if cfg.Admin.Listen != "" {
-		if err := all.serveAdmin(ctx, sc, cfg.Admin.Listen, w.stdout); err != nil {
+		// Its own refusals are not the gateway's requests: no Reject, which counts.
+		own := cfg.ServerConfig()
+		own.Log = log
+		if err := all.serveAdmin(ctx, own, cfg.Admin.Listen, w.stdout); err != nil {
 			return errors.Join(err, ln.Close(), all.Close())
 		}
 	}
@@ -96,13 +99,17 @@ func assemble(cfg gateway.Config) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gateway.New(cfg, gateway.Parts{
+	gw, err := gateway.New(cfg, gateway.Parts{
 		Client:      client,
 		Dialer:      dialer,
 		Version:     version(),
 		AboutClient: aboutClient(entry),
 		AboutServer: aboutServer(cfg.Server),
 	})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return gw, nil
 }
 
 func aboutClient(e registry.Entry) gateway.Library {

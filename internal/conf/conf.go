@@ -46,7 +46,7 @@ func (c *Check) Err() error { return errors.Join(c.problems...) }
 
 // Problems returns every Problem in err's tree, in order.
 func Problems(err error) []Problem {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // this is what unwraps
 	case nil:
 		return nil
 	case Problem:
