@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -136,9 +135,11 @@ func scrapeAll(ctx context.Context, ds []*duetist, into func(*duetist) *scrape) 
 // measure fills in the trial.
 func (d *duetist) measure() {
 	count(&d.trial, d.summary)
-	if err := errors.Join(d.before.err, d.after.err); err != nil {
-		void(&d.trial, err.Error())
-		return
+	for _, s := range []scrape{d.before, d.after} {
+		if s.err != nil {
+			void(&d.trial, s.err.Error())
+			return
+		}
 	}
 	metrics, ok := perRequest(d.before.metrics, d.after.metrics)
 	if !ok {

@@ -29,7 +29,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "gateway":
-			fakeGateway(read[gatewayScript](os.Args[3]))
+			s := read[gatewayScript](os.Args[3])
+			// Beside the configuration, a mark that this is not the first start.
+			if _, err := os.OpenFile(os.Args[3]+".started", os.O_CREATE|os.O_EXCL, 0o600); err != nil && s.GoodputLater > 0 {
+				s.Goodput = s.GoodputLater
+			}
+			fakeGateway(s)
 			return
 		case "backend":
 			fakeBackend(read[backendScript](os.Args[3]))
@@ -48,6 +53,7 @@ type gatewayScript struct {
 	Connections        int     // to open upstream at the first request
 	Unclaimed          int     // of which the metrics do not tell
 	Goodput            float64 // that the load is to report
+	GoodputLater       float64 // the same for every start but the first; 0 is no change
 
 	Load string // what the load is to do, see fakeLoad
 

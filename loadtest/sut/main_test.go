@@ -91,6 +91,7 @@ func serve() {
 	opened := 0
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/stuck", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "}{") })
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# TYPE connections_total counter\nconnections_total %d\n", opened)

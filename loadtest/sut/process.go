@@ -33,22 +33,19 @@ func (p *Process) Exit() error {
 	if p.cmd.ProcessState.Success() {
 		return nil
 	}
-	return p.death()
+	return p.Died()
 }
 
-// death is how an ended process ended, whatever its status.
-func (p *Process) death() *ExitError {
+// Died is the *[ExitError] of a process that has ended when it should have run on,
+// whatever its status. It must not be called before [Process.Done] is closed.
+func (p *Process) Died() error {
 	return &ExitError{Name: p.name, Status: p.cmd.ProcessState.String(), LastWords: p.words.last()}
 }
 
-// Died is the error of a process that has ended when it should have run on,
-// whatever its status. It must not be called before [Process.Done] is closed.
-func (p *Process) Died() error { return p.death() }
-
-// Stop asks the process to end, waits up to grace and then kills it. It returns
+// Stop asks the process to end by SIGTERM, waits up to grace and then kills it. It returns
 // when the process is reaped: nil if it ended by itself with status 0.
 func (p *Process) Stop(grace time.Duration) error {
-	p.Interrupt()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended: done tells
 	select {
 	case <-p.done:
 		return p.Exit()
@@ -57,11 +54,6 @@ func (p *Process) Stop(grace time.Duration) error {
 	p.Kill()
 	<-p.done
 	return &StubbornError{Name: p.name, Grace: grace}
-}
-
-// Interrupt asks the process to end, by SIGTERM.
-func (p *Process) Interrupt() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended: Done tells
 }
 
 // Kill ends the process and its group at once.

@@ -43,6 +43,19 @@ func TestScrapeReadsMetricsByOneConnectionEach(t *testing.T) {
 	}
 }
 
+func TestFetchDoesNotWaitForAStuckServer(t *testing.T) {
+	t.Parallel() // it takes its bound
+	l, _ := newLauncher(t)
+	s, err := l.Serve(t.Context(), child("server"), "/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "ask server for /stuck: no answer within 3s"
+	if _, err := s.Fetch(t.Context(), "/stuck"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestUsageOfAProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")

@@ -2,6 +2,7 @@ package sut
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,16 +80,33 @@ func (s *Server) await(ctx context.Context, addr <-chan string, ready string) er
 	}
 }
 
-// fetchLimit bounds an answer that is read whole.
-const fetchLimit = 16 << 20
+// Bounds on an answer that is read whole. A server under load answers late, one
+// that is stuck never.
+const (
+	fetchLimit   = 16 << 20
+	fetchTimeout = 3 * time.Second
+)
 
 // Fetch gets a path and returns the body of its 200 answer. Every call opens one
 // connection and closes it, so that whoever counts connections knows how many are
 // ours.
 func (s *Server) Fetch(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, errors.New("no answer within "+fetchTimeout.String()))
+	defer cancel()
+	body, err := s.fetch(ctx, path)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // says more than "context deadline exceeded"
+		}
+		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
+	}
+	return body, nil
+}
+
+func (s *Server) fetch(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
+		return nil, err
 	}
 	// A transport of its own: no proxy from the environment, no kept
 	// connection.
@@ -96,15 +114,11 @@ func (s *Server) Fetch(ctx context.Context, path string) ([]byte, error) {
 	defer t.CloseIdleConnections()
 	resp, err := t.RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, fetchLimit))
-	if err != nil {
-		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
-	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask %s for %s: answered %s", s.name, path, resp.Status)
+		return nil, fmt.Errorf("answered %s", resp.Status)
 	}
-	return body, nil
+	return io.ReadAll(io.LimitReader(resp.Body, fetchLimit))
 }
