@@ -15,7 +15,7 @@ func headCases() []testCase {
 	return []testCase{
 		rule("raw-target", "the target goes upstream byte for byte: nothing decoded, cleaned or escaped (golang/go#35908, valyala/fasthttp#1358)", rawTarget),
 		rule("asterisk-target", "OPTIONS * is sent as such (RFC 9112, section 3.2.4)", asteriskTarget),
-		rule("no-injection", "CR and LF in a target or a field never make a line of their own (valyala/fasthttp#875, #2182)", noInjection),
+		rule("no-injection", "a space, CR or LF in a method, target or field never makes a word or a line of its own (valyala/fasthttp#875, #2182)", noInjection),
 		rule("host", "Host is sent as given, in its case, once, whatever address the connection has", hostAsGiven),
 		rule("no-invented-fields", "nothing is sent but what was given, Host and the framing (golang/go#15524, traefik/traefik#12339)", noInventedFields),
 		rule("request-fields", "fields keep their values and, under one name, their lines and order; names compare without case (RFC 9110, section 5.3)", requestFields),
@@ -60,6 +60,7 @@ func noInjection(c *check) {
 	cl := c.client(u)
 	for what, req := range map[string]*clients.Request{
 		"target": get("/a HTTP/1.1" + evil),
+		"space":  get("/a b"),
 		"host":   {Method: "GET", Target: "/", Host: "h" + evil},
 		"method": {Method: "GET / HTTP/1.1" + evil, Target: "/", Host: host},
 		"value":  {Method: "GET", Target: "/", Host: host, Fields: clients.Fields{{Name: "X-A", Value: "1" + evil}}},
@@ -74,6 +75,10 @@ func noInjection(c *check) {
 		for _, h := range u.requests() {
 			if h.Fields.Has("X-Evil") {
 				c.errorf("a line break in the %s made a field of its own", what)
+				return
+			}
+			if strings.Contains(h.Target, " ") || h.Proto != "HTTP/1.1" {
+				c.errorf("the %s made a request line of more than three words: %s %s %s", what, h.Method, h.Target, h.Proto)
 				return
 			}
 		}

@@ -25,7 +25,7 @@ func poolCases() []testCase {
 		rule("pool-library", "pool.policy: library leaves the pool as the library ships it: many users at once are served", poolLibrary),
 		rule("stale-get", "a GET survives that upstream closes an idle connection just as it is sent (golang/go#19943, caddyserver/caddy#6452)", staleGet),
 		rule("closed-idle", "that upstream closed an idle connection is noticed before a POST is sent on it", closedIdle),
-		rule("stale-post", "a POST is sent at most once, whatever happens to its connection (go-resty/resty#777)", stalePost),
+		rule("stale-post", "a POST, and whatever has a body, is sent at most once, whatever happens to its connection (go-resty/resty#777)", stalePost),
 	}
 }
 
@@ -303,16 +303,18 @@ func stalePost(c *check) {
 	u := c.stale()
 	cl := c.client(u, retrying(3, "connect", "reset", "5xx"))
 	c.ok(cl, get("/"), "/")
-	for i := range 6 {
+	for i := range 8 {
 		target := fmt.Sprintf("/%d", i)
 		var req *clients.Request
-		switch i % 3 {
+		switch i % 4 {
 		case 0:
 			req = post(target, "body")
 		case 1:
 			req = bodyless("POST", target)
 		case 2:
 			req = withBody("PUT", target, "body")
+		case 3:
+			req = withBody("GET", target, "body")
 		}
 		resp, err := cl.Do(c.ctx, req)
 		if err == nil {

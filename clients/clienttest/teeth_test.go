@@ -499,6 +499,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		"tls-timeout":             misnames(clients.TimeoutConnect, clients.TLS),
 		"response-header-timeout": never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.ResponseHeader }),
 		"request-timeout":         never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.Request }),
+		"request-covers-connect":  never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.Request }),
 		"trickled-head":           never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.ResponseHeader }),
 		"per-try-timeout":         never(func(s *clients.Settings) *time.Duration { return &s.Retry.PerTryTimeout }),
 		"slow-upload":             does(cut),

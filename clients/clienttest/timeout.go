@@ -17,6 +17,7 @@ func timeoutCases() []testCase {
 		rule("tls-timeout", "timeouts.connect covers the TLS handshake: kind timeout_connect", tlsTimeout),
 		rule("response-header-timeout", "timeouts.response_header bounds the wait for the head: kind timeout_header", headerTimeout(func(t *clients.Timeouts) { t.ResponseHeader = limit })),
 		rule("request-timeout", "timeouts.request bounds the whole up to the head: kind timeout_header", headerTimeout(func(t *clients.Timeouts) { t.Request = limit })),
+		rule("request-covers-connect", "timeouts.request includes the time to connect", requestCoversConnect),
 		rule("trickled-head", "a head that comes byte by byte does not outwit timeouts.response_header", trickledHead),
 		rule("per-try-timeout", "retry.per_try_timeout bounds one attempt: kind timeout_header", perTryTimeout),
 		rule("slow-upload", "an upload that keeps flowing outlives timeouts.response_header and timeouts.request, which run from its end", slowUpload),
@@ -70,6 +71,12 @@ func headerTimeout(set func(*clients.Timeouts)) func(*check) {
 			c.errorf("asked %d times, want once", n)
 		}
 	}
+}
+
+func requestCoversConnect(c *check) {
+	u := &upstream{c: c, scheme: "http", addr: c.blackhole()}
+	cl := c.client(u, timeouts(func(t *clients.Timeouts) { t.Connect, t.Request = bound/2, limit }))
+	c.lasts(limit, func() { c.fails(cl, get("/"), clients.TimeoutHeader) })
 }
 
 func trickledHead(c *check) {

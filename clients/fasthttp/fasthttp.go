@@ -71,7 +71,6 @@ func New(s clients.Settings) (clients.Client, error) {
 		DialTimeout:                   c.dial,
 		Transport:                     rawTarget{},
 		StreamResponseBody:            true,
-		NoDefaultUserAgentHeader:      true,
 		DisableHeaderNamesNormalizing: true,
 		DisablePathNormalizing:        true,
 		ReadBufferSize:                int(s.Limits.Header), // a response head must fit into it
@@ -250,7 +249,6 @@ func (c *client) send(ctx context.Context, req *clients.Request, deadline time.T
 	}
 	err := c.host.Do(out, x.lib)
 	fasthttp.ReleaseRequest(out)
-	x.unwatch()
 	x.conn = connOf(x.lib)
 	if err != nil {
 		return x, x.classify(err)

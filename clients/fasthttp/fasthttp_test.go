@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 
 func TestClient(t *testing.T) { clienttest.Run(t, New, Deviations()...) }
 
-// settings for an upstream that answers each request head with what answer gives;
-// "" closes the connection.
-func settings(t *testing.T, answer func(line string, n int) string) clients.Settings {
+// settings for an upstream that answers each request on its nth connection with
+// what answer gives; "" closes the connection.
+func settings(t *testing.T, answer func(r *http.Request, n int) string) clients.Settings {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +51,7 @@ func settings(t *testing.T, answer func(line string, n int) string) clients.Sett
 	return s
 }
 
-func serve(conn net.Conn, n int, answer func(string, int) string) {
+func serve(conn net.Conn, n int, answer func(*http.Request, int) string) {
 	defer conn.Close()
 	for br := bufio.NewReader(conn); ; {
 		r, err := http.ReadRequest(br)
@@ -61,7 +61,7 @@ func serve(conn net.Conn, n int, answer func(string, int) string) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
 		}
-		a := answer(r.Method+" "+r.RequestURI, n)
+		a := answer(r, n)
 		if a == "" {
 			return
 		}
@@ -102,7 +102,7 @@ func whole(t *testing.T, c clients.Client, req *clients.Request) string {
 }
 
 func TestPoolPolicies(t *testing.T) {
-	s := settings(t, func(string, int) string { return ok("-") })
+	s := settings(t, func(*http.Request, int) string { return ok("-") })
 	s.Pool.MaxConns, s.Pool.IdleTimeout = 7, 0
 
 	equal := newClient(t, s)
@@ -117,7 +117,7 @@ func TestPoolPolicies(t *testing.T) {
 }
 
 func TestNoFreeConnectionIsPoolExhausted(t *testing.T) {
-	s := settings(t, func(string, int) string { return ok("12345") })
+	s := settings(t, func(*http.Request, int) string { return ok("12345") })
 	s.Pool.MaxConns = 1
 	c := newClient(t, s)
 	held, err := c.Do(context.Background(), get("/"))
@@ -134,11 +134,11 @@ func TestNoFreeConnectionIsPoolExhausted(t *testing.T) {
 // A whole pool of connections may be dead: a request must get through them all.
 func TestGetSurvivesManyStaleConnections(t *testing.T) {
 	const idle = 20
-	s := settings(t, func(line string, n int) string {
-		if line == "GET /again" && n <= idle {
+	s := settings(t, func(r *http.Request, n int) string {
+		if r.RequestURI == "/again" && n <= idle {
 			return ""
 		}
-		return ok(line)
+		return ok(r.RequestURI)
 	})
 	c := newClient(t, s)
 	var held []*clients.Response
@@ -153,7 +153,7 @@ func TestGetSurvivesManyStaleConnections(t *testing.T) {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.End(nil)
 	}
-	if got := whole(t, c, get("/again")); got != "GET /again" {
+	if got := whole(t, c, get("/again")); got != "/again" {
 		t.Errorf("got %q", got)
 	}
 	if n := s.Dialer.Opened(); n != idle+1 {
@@ -164,11 +164,11 @@ func TestGetSurvivesManyStaleConnections(t *testing.T) {
 // As net/http's: who gives a key says that the request may be repeated.
 func TestPostWithIdempotencyKeySurvivesStaleConnection(t *testing.T) {
 	for _, key := range []bool{true, false} {
-		s := settings(t, func(line string, n int) string {
-			if line == "POST /" && n == 1 {
+		s := settings(t, func(r *http.Request, n int) string {
+			if r.Method == "POST" && n == 1 {
 				return ""
 			}
-			return ok(line)
+			return ok(r.RequestURI)
 		})
 		c := newClient(t, s)
 		whole(t, c, get("/"))
@@ -187,12 +187,70 @@ func TestPostWithIdempotencyKeySurvivesStaleConnection(t *testing.T) {
 	}
 }
 
+// The raw head shows what http.ReadRequest does not: the case of names.
+func TestFieldNamesKeepTheirCase(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	head := make(chan string, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		b := make([]byte, 4<<10)
+		n, _ := conn.Read(b)
+		head <- string(b[:n])
+		_, _ = io.WriteString(conn, ok("-"))
+	}()
+	s := clients.DefaultSettings()
+	s.Upstream = &url.URL{Scheme: "http", Host: ln.Addr().String()}
+	s.Dialer = &clients.Dialer{Timeout: s.Timeouts.Connect}
+	req := get("/")
+	req.Fields = clients.Fields{{Name: "x-LOWER-upper", Value: "1"}, {Name: "x-b", Value: "2"}, {Name: "x-LOWER-upper", Value: "3"}}
+	whole(t, newClient(t, s), req)
+	want := "GET / HTTP/1.1\r\nHost: shop.example\r\nx-LOWER-upper: 1\r\nx-b: 2\r\nx-LOWER-upper: 3\r\n\r\n"
+	if got := <-head; got != want {
+		t.Errorf("the head on the wire is\n%q, want\n%q", got, want)
+	}
+}
+
+func TestUpgradeIsNotAskedFor(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	s := settings(t, func(r *http.Request, _ int) string {
+		seen <- r.Header
+		return ok("-")
+	})
+	req := get("/")
+	req.Fields = clients.Fields{{Name: "connection", Value: "Upgrade"}, {Name: "Upgrade", Value: "websocket"}, {Name: "X-A", Value: "1"}}
+	whole(t, newClient(t, s), req)
+	if h := <-seen; h.Get("Upgrade") != "" || h.Get("Connection") != "" || h.Get("X-A") != "1" {
+		t.Errorf("upstream saw %v", h)
+	}
+}
+
+func TestTargetThatIsNoPathIsRefused(t *testing.T) {
+	s := settings(t, func(*http.Request, int) string { return ok("-") })
+	c := newClient(t, s)
+	for _, target := range []string{"", "a", "http://other/", "*x"} {
+		if _, err := c.Do(context.Background(), get(target)); clients.KindOf(err) != clients.BadRequest {
+			t.Errorf("target %q: %v, want bad_request", target, err)
+		}
+	}
+	if n := s.Dialer.Opened(); n != 0 {
+		t.Errorf("%d connections for requests that cannot be sent", n)
+	}
+}
+
 func TestUnaskedSwitchOfProtocolsIsRefused(t *testing.T) {
-	s := settings(t, func(line string, n int) string {
-		if line == "GET /switch" {
+	s := settings(t, func(r *http.Request, n int) string {
+		if r.RequestURI == "/switch" {
 			return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
 		}
-		return ok(line)
+		return ok(r.RequestURI)
 	})
 	c := newClient(t, s)
 	if _, err := c.Do(context.Background(), get("/switch")); clients.KindOf(err) != clients.Protocol {
@@ -205,7 +263,7 @@ func TestUnaskedSwitchOfProtocolsIsRefused(t *testing.T) {
 }
 
 func TestConnectionInUseAtCloseIsClosedAtEnd(t *testing.T) {
-	s := settings(t, func(string, int) string { return ok("12345") })
+	s := settings(t, func(*http.Request, int) string { return ok("12345") })
 	c := newClient(t, s)
 	resp, err := c.Do(context.Background(), get("/"))
 	if err != nil {
@@ -226,7 +284,7 @@ type panicking struct{}
 func (panicking) Read([]byte) (int, error) { panic("broken body") }
 
 func TestPanickingBodyCostsNoPlaceInThePool(t *testing.T) {
-	s := settings(t, func(string, int) string { return ok("-") })
+	s := settings(t, func(*http.Request, int) string { return ok("-") })
 	s.Pool.MaxConns = 1
 	c := newClient(t, s)
 	for range 3 {
@@ -240,7 +298,7 @@ func TestPanickingBodyCostsNoPlaceInThePool(t *testing.T) {
 }
 
 func TestOwnedFieldsOutliveTheExchange(t *testing.T) {
-	s := settings(t, func(line string, _ int) string { return ok(line) })
+	s := settings(t, func(r *http.Request, _ int) string { return ok(r.RequestURI) })
 	c := newClient(t, s)
 	resp, err := c.Do(context.Background(), get("/"))
 	if err != nil {
@@ -261,7 +319,7 @@ func TestOwnedFieldsOutliveTheExchange(t *testing.T) {
 }
 
 func TestReadAfterEnd(t *testing.T) {
-	s := settings(t, func(string, int) string { return ok("12345") })
+	s := settings(t, func(*http.Request, int) string { return ok("12345") })
 	c := newClient(t, s)
 	resp, err := c.Do(context.Background(), get("/"))
 	if err != nil {
