@@ -200,6 +200,9 @@ func (x *exchange) classify(err error) *clients.Error {
 	if x.up.err != nil {
 		return x.up.err
 	}
+	if x.ctx.Err() != nil { // late, but nobody waits any more: no fault of upstream's
+		return &clients.Error{Kind: clients.Canceled, Err: context.Cause(x.ctx)}
+	}
 	if e, ok := errors.AsType[*clients.Error](err); ok {
 		return &clients.Error{Kind: e.Kind, Err: e.Err}
 	}

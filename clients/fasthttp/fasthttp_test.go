@@ -279,6 +279,28 @@ func TestConnectionInUseAtCloseIsClosedAtEnd(t *testing.T) {
 	}
 }
 
+// The stock client cannot be interrupted, but what it says afterwards must not
+// count against upstream.
+func TestTimeoutAfterCancellationIsCanceled(t *testing.T) {
+	asked, ended := make(chan bool, 1), make(chan struct{})
+	s := settings(t, func(*http.Request, int) string {
+		asked <- true
+		<-ended
+		return ""
+	})
+	t.Cleanup(func() { close(ended) })
+	s.Timeouts.ResponseHeader = 100 * time.Millisecond
+	c := newClient(t, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	if _, err := c.Do(ctx, get("/")); clients.KindOf(err) != clients.Canceled {
+		t.Errorf("got %v, want canceled", err)
+	}
+}
+
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("broken body") }
