@@ -44,7 +44,11 @@ type Request struct {
 	Host string
 
 	// Fields are the end-to-end fields in the order received, then those that
-	// the hop adds. No Host, no Content-Length, no hop-by-hop field.
+	// the hop adds. No Host, no Content-Length, and no hop-by-hop field, with
+	// one exception: a request for another protocol has "Connection: Upgrade"
+	// and one Upgrade field. A client that cannot hand the connection over
+	// then (see [Response.Upgraded]) sends nothing and returns an error of kind
+	// Unsupported.
 	Fields Fields
 
 	// Body is nil where the request has none. It is read by one goroutine at a
@@ -137,13 +141,25 @@ func (r *Response) End(err error) {
 		return
 	}
 	r.ended = true
-	_ = r.Body.Close()
+	defer r.unwind(err)
 	if r.Upgraded != nil {
-		_ = r.Upgraded.Close()
+		defer func() { _ = r.Upgraded.Close() }()
 	}
-	for i := len(r.hooks) - 1; i >= 0; i-- {
-		r.hooks[i](err)
+	_ = r.Body.Close()
+}
+
+// unwind runs the hooks. One that panics, or a Close before them that does, keeps
+// none from running: each holds something that is lost to all other exchanges
+// otherwise. The panic goes on to End's caller.
+func (r *Response) unwind(err error) {
+	last := len(r.hooks) - 1
+	if last < 0 {
+		return
 	}
+	f := r.hooks[last]
+	r.hooks = r.hooks[:last]
+	defer r.unwind(err)
+	f(err)
 }
 
 // NoBody is the body of a response without one.

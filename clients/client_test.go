@@ -35,6 +35,52 @@ func TestEndReleasesInReverseOrderOnce(t *testing.T) {
 	}
 }
 
+// A place in the pool hangs on every hook, so that one which panics must not keep
+// the others from running; who recovers it learns of it all the same.
+func TestEveryHookRunsWhateverPanics(t *testing.T) {
+	type rig struct {
+		resp *clients.Response
+		ran  []string
+	}
+	build := func(panics string) *rig {
+		r := &rig{}
+		step := func(name string) {
+			r.ran = append(r.ran, name)
+			if name == panics {
+				panic(name)
+			}
+		}
+		r.resp = &clients.Response{Status: 200, Body: closer{func() { step("body") }}, Upgraded: closer{func() { step("upgraded") }}}
+		for _, name := range []string{"first", "second", "third", "fourth"} {
+			r.resp.OnEnd(func(error) { step(name) })
+		}
+		return r
+	}
+	steps := []string{"body", "upgraded", "fourth", "third", "second", "first"}
+	for _, panics := range append(steps, "none") {
+		r := build(panics)
+		func() {
+			defer func() {
+				if v := recover(); (v == nil) != (panics == "none") {
+					t.Errorf("%s panics: End's caller sees %v", panics, v)
+				}
+			}()
+			r.resp.End(nil)
+		}()
+		r.resp.End(nil)
+		if !slices.Equal(r.ran, steps) {
+			t.Errorf("%s panics: %v ran, want %v", panics, r.ran, steps)
+		}
+	}
+}
+
+// closer is a body, or a connection, whose Close does something.
+type closer struct{ f func() }
+
+func (c closer) Read([]byte) (int, error)    { return 0, io.EOF }
+func (c closer) Write(p []byte) (int, error) { return len(p), nil }
+func (c closer) Close() error                { c.f(); return nil }
+
 func TestNewResponse(t *testing.T) {
 	resp := clients.NewResponse(418, clients.Fields{{"A", "1"}}, []byte("short and stout"))
 	head := make([]byte, 5)

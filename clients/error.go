@@ -36,6 +36,9 @@ const (
 	RequestTooLarge
 	// BadRequest: the request body cannot be read as HTTP.
 	BadRequest
+	// Unsupported: the request asks for another protocol (Upgrade), which the
+	// client cannot carry. Nothing went upstream.
+	Unsupported
 	// Canceled: downstream went away.
 	Canceled
 )
@@ -52,7 +55,7 @@ func Kinds() []Kind {
 var kindNames = [...]string{
 	"none", "dial", "tls", "reset", "protocol", "response_too_large",
 	"timeout_connect", "timeout_header", "timeout_body", "pool_exhausted",
-	"breaker_open", "request_too_large", "bad_request", "canceled",
+	"breaker_open", "request_too_large", "bad_request", "unsupported", "canceled",
 }
 
 // String gives the reason as it stands in responses, metrics and reports.
