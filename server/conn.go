@@ -10,16 +10,10 @@ import (
 	"time"
 )
 
-const (
-	// lingerTime is how long a connection that closes on a peer which is still
-	// sending goes on reading, so that the answer is not lost to a reset (RFC
-	// 9112, section 9.6). It is what net/http takes.
-	lingerTime = 500 * time.Millisecond
-
-	// writePiece bounds what one deadline covers, so that a slow peer that
-	// reads is told from one that does not.
-	writePiece = 64 << 10
-)
+// lingerTime is how long a connection that closes on a peer which is still
+// sending goes on reading, so that the answer is not lost to a reset (RFC 9112,
+// section 9.6). It is what net/http takes.
+const lingerTime = 500 * time.Millisecond
 
 // What a connection is doing. Both libraries report it in these terms.
 //
@@ -118,7 +112,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write bounds the time in which the peer takes none of it.
+// Write gives up on a peer that takes nothing for as long as silence may last. A
+// slow one that takes a little goes on.
 func (c *conn) Write(p []byte) (written int, err error) {
 	c.writes.Add(1)
 	if c.silence <= 0 {
@@ -128,12 +123,12 @@ func (c *conn) Write(p []byte) (written int, err error) {
 		if err := c.boundWrite(); err != nil {
 			return written, err
 		}
-		piece := p[written:min(len(p), written+writePiece)]
-		n, err := c.Conn.Write(piece)
+		n, err := c.Conn.Write(p[written:])
 		written += n
-		if err != nil || written == len(p) {
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return written, err
 		}
+		c.writeBound.Store(0)
 	}
 }
 
@@ -189,8 +184,11 @@ func (c *conn) linger() {
 	_, _ = io.Copy(io.Discard, c.Conn)
 }
 
-// cut closes at once.
+// cut closes at once, and ends what is running on it.
 func (c *conn) cut() {
+	if life := c.lifetime.Load(); life != nil {
+		life.end()
+	}
 	c.unread.Store(false)
 	_ = c.Close()
 }

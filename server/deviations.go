@@ -17,10 +17,14 @@ func Deviations(kind string) []clients.Deviation {
 	case FastHTTP:
 		ds = fastDeviations[:]
 		if !hangUpsAreSeen {
-			ds = append(slices.Clip(ds), clients.Deviation{Name: "cancellation", Reason: "fasthttp does not look at the connection while the handler runs, and this system cannot be asked without reading"})
+			ds = append(slices.Clip(ds), clients.Deviationunseen("cancellation"), unseen("cancellation-in-body"))
 		}
 	}
 	return slices.Clone(ds)
+}
+
+func unseen(rule string) clients.Deviation {
+	return clients.Deviation{Name: rule, Reason: "fasthttp does not look at the connection while the handler runs, and here the system cannot be asked without reading"}
 }
 
 var netDeviations = [...]clients.Deviation{
@@ -40,6 +44,8 @@ var fastDeviations = [...]clients.Deviation{
 	{Name: "date", Reason: "fasthttp writes its own Date in place of upstream's"},
 	{Name: "field-order", Reason: "fasthttp writes some response fields first and Set-Cookie last"},
 	{Name: "repeated-fields", Reason: "fasthttp writes Content-Type, Content-Encoding and Server once: encodings are joined to one list, of the others the last is kept"},
-	{Name: "continue-on-read", Reason: "fasthttp sends 100 Continue, and waits for the body's first byte, before the handler runs"},
+	{Name: "answer-before-body", Reason: "fasthttp waits for the first byte of a body of known length before the handler runs"},
+	{Name: "flush-events", Reason: "fasthttp fills its buffer first when the length is known"},
+	{Name: "continue-on-read", Reason: "fasthttp sends 100 Continue before the handler runs"},
 	{Name: "unannounced-trailers", Reason: "fasthttp writes only trailers whose names were known before the body"},
 }

@@ -59,14 +59,18 @@ func (x *exchange) admit() *refusal {
 	case !ok:
 		return &refusal{http.StatusBadRequest, clients.BadRequest, "the request target is none that a gateway serves"}
 	case x.s.cfg.MaxBodyBytes > 0 && x.in.ContentLength > x.s.cfg.MaxBodyBytes:
-		return &refusal{http.StatusRequestEntityTooLarge, clients.RequestTooLarge,
-			fmt.Sprintf("the request body is longer than %d bytes", x.s.cfg.MaxBodyBytes)}
+		return x.s.bodyTooLong()
 	}
 	x.in.Target = origin
 	if host != "" {
 		x.in.Host = host
 	}
 	return nil
+}
+
+func (s *Server) bodyTooLong() *refusal {
+	return &refusal{http.StatusRequestEntityTooLarge, clients.RequestTooLarge,
+		fmt.Sprintf("the request body is longer than %d bytes", s.cfg.MaxBodyBytes)}
 }
 
 // refuse words an answer of the server's own.
@@ -118,6 +122,12 @@ func (s *Server) logPanic(where string, v any) {
 // (RFC 9112, section 6.3).
 func hasBody(method string, status int) bool {
 	return method != http.MethodHead && status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// chunks reports whether the response goes out in chunks, which alone can have
+// trailers; a Trailer field among its fields announces them.
+func (x *exchange) chunks(resp *clients.Response) bool {
+	return resp.ContentLength < 0 && x.in.ProtoMinor > 0 && hasBody(x.in.Method, resp.Status)
 }
 
 // isStream reports whether every byte of the response is to go out at once.

@@ -54,6 +54,7 @@ func newFastServer(s *Server) *fastServer {
 	f.fast = fasthttp.Server{
 		Handler:               f.handle,
 		ErrorHandler:          f.refuseUnparsed,
+		ExpectHandler:         f.expect,
 		ReadBufferSize:        int(s.cfg.MaxHeaderBytes),
 		ReadTimeout:           s.cfg.ReadHeaderTimeout,
 		IdleTimeout:           s.cfg.IdleTimeout,
@@ -228,6 +229,8 @@ func (x *fastExchange) receiveFields(raw string) *refusal {
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
 		switch {
+		case !isToken(name):
+			return bad("a field name holds what no name can")
 		case clients.EqualName(name, "Host"):
 		case clients.EqualName(name, "Content-Length"):
 			hasLength = true
@@ -283,6 +286,7 @@ func (x *fastExchange) putHead(out *fasthttp.Response) {
 		f := &x.resp.Fields[i]
 		switch {
 		case frames(f.Name), clients.EqualName(f.Name, "Date"):
+		case clients.EqualName(f.Name, "Trailer") && !x.chunks(x.resp):
 		case clients.EqualName(f.Name, "Content-Encoding"):
 			// Two lines mean the same as one list (RFC 9110, section 5.3).
 			if before := out.Header.ContentEncoding(); len(before) > 0 {
@@ -292,11 +296,6 @@ func (x *fastExchange) putHead(out *fasthttp.Response) {
 			}
 		case isToken(f.Name):
 			out.Header.Add(f.Name, f.Value)
-		}
-	}
-	if x.resp.ContentLength < 0 {
-		for _, f := range trailersOf(x.resp) {
-			_ = out.Header.AddTrailer(f.Name)
 		}
 	}
 }
@@ -313,12 +312,22 @@ func (x *fastExchange) WriteTo(w io.Writer) (int64, error) {
 	x.wrote = true
 	cw := countingWriter{w: w}
 	x.err = x.s.relay(&cw, x.resp, nil) // a chunk is flushed as it is written
-	if x.err == nil && x.resp.ContentLength < 0 {
-		for _, f := range trailersOf(x.resp) {
-			x.ctx.Response.Header.Add(f.Name, f.Value)
-		}
+	if x.err == nil && x.chunks(x.resp) {
+		x.addTrailers()
 	}
 	return cw.n, x.err
+}
+
+// addTrailers gives fasthttp the announced ones, under the name announced.
+func (x *fastExchange) addTrailers() {
+	h := &x.ctx.Response.Header
+	for _, f := range trailersOf(x.resp) {
+		for name := range h.Trailers() {
+			if clients.EqualName(view(name), f.Name) {
+				h.AddBytesK(name, f.Value)
+			}
+		}
+	}
 }
 
 type countingWriter struct {
@@ -414,7 +423,23 @@ func (f *fastServer) refuseUnparsed(ctx *fasthttp.RequestCtx, err error) {
 		no = &refusal{http.StatusRequestHeaderFieldsTooLarge, clients.BadRequest,
 			fmt.Sprintf("the request head is longer than %d bytes", f.s.cfg.MaxHeaderBytes)}
 	}
-	c.unread.Store(true)
+	f.refuse(ctx, no)
+}
+
+// expect decides whether 100 Continue goes out. A body that is too long is
+// refused before, as the peer hopes.
+func (f *fastServer) expect(ctx *fasthttp.RequestCtx) int {
+	limit := f.s.cfg.MaxBodyBytes
+	if limit > 0 && int64(ctx.Request.Header.ContentLength()) > limit {
+		f.refuse(ctx, f.s.bodyTooLong())
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusContinue
+}
+
+// refuse answers where there is no exchange.
+func (f *fastServer) refuse(ctx *fasthttp.RequestCtx, no *refusal) {
+	ctx.Conn().(*conn).unread.Store(true)
 	resp := f.s.refuse(no)
 	ctx.Response.SetStatusCode(resp.Status)
 	for _, field := range resp.Fields {

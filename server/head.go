@@ -42,15 +42,17 @@ func appendValue(b []byte, v string) []byte {
 // isToken is the grammar of field names (RFC 9110, section 5.6.2).
 func isToken(s string) bool {
 	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		default:
-			switch c {
-			case '!', '#', '$', '%', '&', '\'', '*', '+', '-', '.', '^', '_', '`', '|', '~':
-			default:
-				return false
-			}
+		if c := s[i]; c >= 128 || tokenBytes[c/64]&(1<<(c%64)) == 0 {
+			return false
 		}
 	}
 	return s != ""
 }
+
+// tokenBytes has a bit for every byte that a token may hold.
+var tokenBytes = func() (set [2]uint64) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		set[c/64] |= 1 << (c % 64)
+	}
+	return set
+}()

@@ -2,14 +2,13 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-
-	"log/slog"
 
 	"gatebench/clients"
 )
@@ -122,6 +121,9 @@ func (x *netExchange) receive(r *http.Request) {
 	in.RemoteIP, in.ProtoMinor = x.conn.remoteIP, r.ProtoMinor
 	in.Informational = x.informational
 	for name, values := range r.Header {
+		if frames(name) {
+			continue
+		}
 		for _, v := range values {
 			in.Fields = append(in.Fields, clients.Field{Name: name, Value: v})
 		}
@@ -174,7 +176,7 @@ func (x *netExchange) send(resp *clients.Response) error {
 		}
 		return err
 	}
-	if resp.ContentLength < 0 && x.in.ProtoMinor > 0 {
+	if x.chunks(resp) {
 		for _, f := range trailersOf(resp) {
 			name := http.TrailerPrefix + f.Name
 			x.w.Header()[name] = append(x.w.Header()[name], f.Value)
@@ -196,7 +198,7 @@ func (x *netExchange) putHead(resp *clients.Response) {
 		f := &resp.Fields[i]
 		name := mapName(f.Name)
 		switch before := h[name]; {
-		case frames(name):
+		case frames(name), name == "Trailer" && !x.chunks(resp):
 		case len(before) == 0:
 			set(name, f.Value)
 		default:
@@ -205,15 +207,6 @@ func (x *netExchange) putHead(resp *clients.Response) {
 	}
 	if resp.ContentLength >= 0 && resp.Status != http.StatusNoContent {
 		set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
-	}
-	if resp.ContentLength < 0 && x.in.ProtoMinor > 0 {
-		if announced := trailersOf(resp); len(announced) > 0 {
-			names := make([]string, len(announced))
-			for i, f := range announced {
-				names[i] = f.Name
-			}
-			set("Trailer", strings.Join(names, ", "))
-		}
 	}
 	if x.in.upload != nil {
 		x.last = x.last || x.in.upload.outlastsHead() || x.in.Fields.Has("Expect")
@@ -225,7 +218,7 @@ func (x *netExchange) putHead(resp *clients.Response) {
 
 // mapName gives the names that net/http looks for the case that it looks for.
 func mapName(name string) string {
-	for _, known := range [...]string{"Date", "Connection", "Content-Type", "Content-Encoding"} {
+	for _, known := range [...]string{"Date", "Trailer", "Connection", "Content-Type", "Content-Encoding"} {
 		if clients.EqualName(name, known) {
 			return known
 		}
@@ -241,7 +234,13 @@ func (x *netExchange) finishBody() {
 		return
 	}
 	whole, sound := b.detach()
-	if whole || x.last {
+	switch {
+	case whole:
+		return
+	case x.last:
+		// net/http would look for the end of the body before it closes.
+		_ = x.conn.SetReadDeadline(past)
+		x.conn.unread.Store(true)
 		return
 	}
 	// The answer shall not wait for the rest of a body that nobody wanted.
