@@ -17,7 +17,7 @@ func Deviations(kind string) []clients.Deviation {
 	case FastHTTP:
 		ds = fastDeviations[:]
 		if !hangUpsAreSeen {
-			ds = append(slices.Clip(ds), clients.Deviationunseen("cancellation"), unseen("cancellation-in-body"))
+			ds = append(slices.Clip(ds), unseen("cancellation"), unseen("cancellation-in-body"))
 		}
 	}
 	return slices.Clone(ds)
