@@ -85,7 +85,7 @@ func HodgesLehmann(d []float64, level float64) Interval {
 		}
 	}
 	slices.Sort(walsh)
-	center, _ := Median(walsh)
+	center := middle(walsh)
 	k := criticalRank(len(d), level)
 	if k == 0 {
 		return Interval{Center: center, Lo: walsh[0], Hi: walsh[len(walsh)-1]}

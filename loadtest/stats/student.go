@@ -16,7 +16,7 @@ func Student(d []float64, level float64) Interval {
 	if len(d) == 1 {
 		return Interval{Center: mean, Lo: mean, Hi: mean}
 	}
-	half := studentQuantile(len(d)-1, (1+level)/2) * StdDev(d) / math.Sqrt(float64(len(d)))
+	half := studentQuantile(float64(len(d)-1), (1+level)/2) * StdDev(d) / math.Sqrt(float64(len(d)))
 	return Interval{Center: mean, Lo: mean - half, Hi: mean + half, Bounded: true}
 }
 
@@ -49,8 +49,8 @@ func StdDev(d []float64) float64 {
 // freedom. Newton's steps from 0: right of 0 the distribution function is concave,
 // so they rise towards the root and never pass it. The library's own inverse
 // bisects, which is a hundred times slower.
-func studentQuantile(v int, p float64) float64 {
-	t := moremath.TDist{V: float64(v)}
+func studentQuantile(v, p float64) float64 {
+	t := moremath.TDist{V: v}
 	x := 0.0
 	for range 100 {
 		step := (p - t.CDF(x)) / t.PDF(x)

@@ -59,18 +59,60 @@ type Rule struct {
 // where a difference is certain, because it is of no interest; a difference is
 // claimed if both tests, Holm-corrected, see it; all else is undecided.
 func Judge(families [][]float64, r Rule) []Judgement {
-	js := make([]Judgement, len(families))
+	questions := make([]question, len(families))
 	for i, d := range families {
-		js[i] = Judgement{
-			N:        len(d),
-			Estimate: HodgesLehmann(d, r.Level),
-			Student:  Student(d, r.Level),
-			P:        max(SignedRank(d), StudentP(d)),
+		questions[i] = question{
+			n:       len(d),
+			sd:      StdDev(d),
+			p:       max(SignedRank(d), StudentP(d)),
+			rank:    func(level float64) Interval { return HodgesLehmann(d, level) },
+			student: func(level float64) Interval { return Student(d, level) },
 		}
 	}
+	return judge(questions, r)
+}
+
+// Shift is one question about two samples that are not paired: how far To lies
+// above From.
+type Shift struct{ From, To []float64 }
+
+// JudgeShifts is [Judge] for questions whose two sides were measured apart, in two
+// runs: the same rule, with the Mann–Whitney test in the place of the signed-rank
+// test and Welch's t in the place of Student's. N is the smaller of the two sizes,
+// Needed a size for both.
+func JudgeShifts(family []Shift, r Rule) []Judgement {
+	questions := make([]question, len(family))
+	for i, s := range family {
+		questions[i] = question{
+			n: min(len(s.From), len(s.To)),
+			// With n on either side, the variance of the difference is
+			// (s² + t²)/n.
+			sd:      math.Hypot(StdDev(s.From), StdDev(s.To)),
+			p:       max(MannWhitney(s.From, s.To), WelchP(s.From, s.To)),
+			rank:    func(level float64) Interval { return HodgesLehmannShift(s.From, s.To, level) },
+			student: func(level float64) Interval { return Welch(s.From, s.To, level) },
+		}
+	}
+	return judge(questions, r)
+}
+
+// question is what the rule needs to know of the data.
+type question struct {
+	n  int
+	sd float64 // of the values whose mean is the difference, n of them
+	p  float64 // the larger of the two tests'
+	// rank and student are the two methods' intervals at a level.
+	rank, student func(level float64) Interval
+}
+
+func judge(family []question, r Rule) []Judgement {
+	js := make([]Judgement, len(family))
+	for i, q := range family {
+		js[i] = Judgement{N: q.n, Estimate: q.rank(r.Level), Student: q.student(r.Level), P: q.p}
+	}
 	holm(js)
-	for i, d := range families {
-		js[i].decide(d, r)
+	for i, q := range family {
+		js[i].decide(q, r)
 	}
 	return js
 }
@@ -89,12 +131,12 @@ func holm(js []Judgement) {
 	}
 }
 
-func (j *Judgement) decide(d []float64, r Rule) {
+func (j *Judgement) decide(q question, r Rule) {
 	twoOneSided := 2*r.Level - 1
 	j.Split = j.Estimate.Excludes(0) != j.Student.Excludes(0)
 	switch {
 	case j.N < r.MinN:
-	case HodgesLehmann(d, twoOneSided).Within(r.Interest) && Student(d, twoOneSided).Within(r.Interest):
+	case q.student(twoOneSided).Within(r.Interest) && q.rank(twoOneSided).Within(r.Interest):
 		j.Outcome = Equivalent
 		return
 	case j.AdjustedP <= 1-r.Level && j.Estimate.Excludes(0) && j.Student.Excludes(0):
@@ -104,7 +146,7 @@ func (j *Judgement) decide(d []float64, r Rule) {
 		}
 		return
 	}
-	j.Needed = max(BlocksNeeded(StdDev(d), r), j.N+1, r.MinN)
+	j.Needed = max(BlocksNeeded(q.sd, r), j.N+1, r.MinN)
 }
 
 // maxBlocksNeeded stands for "more than anyone would run".
@@ -115,7 +157,7 @@ const maxBlocksNeeded = 100_000
 // its absence shows.
 func BlocksNeeded(sd float64, r Rule) int {
 	wanted := func(n int) float64 {
-		return math.Pow(studentQuantile(n-1, (1+r.Level)/2)*sd/r.Interest, 2)
+		return math.Pow(studentQuantile(float64(n-1), (1+r.Level)/2)*sd/r.Interest, 2)
 	}
 	// t quantiles fall with n, so wanted at n = ∞ is a lower bound to start at.
 	least := wanted(maxBlocksNeeded)
