@@ -14,6 +14,7 @@ const (
 	hopByHop            // ends here, both ways
 	connection          // likewise, and so does every field that it names
 	te                  // likewise, but for "trailers"
+	upgrade             // likewise, but where the protocol may change, see upgrade.go
 	expect              // answered by the server, not by upstream
 	via                 // tells who has passed the message on
 	forwardedFor        // grows by one or starts anew
@@ -33,7 +34,7 @@ func roleOf(name string) role {
 	case 6:
 		return roleIf(name, "Expect", expect)
 	case 7:
-		return roleIf(name, "Upgrade", hopByHop) | roleIf(name, "Trailer", hopByHop)
+		return roleIf(name, "Upgrade", upgrade) | roleIf(name, "Trailer", hopByHop)
 	case 9:
 		return roleIf(name, "Forwarded", forwarded)
 	case 10:
@@ -92,7 +93,9 @@ func nominated(fs clients.Fields) nameSet {
 	return names
 }
 
-func endsHere(r role) bool { return r == hopByHop || r == connection || r == te }
+func endsHere(r role) bool {
+	return r == hopByHop || r == connection || r == te || r == upgrade
+}
 
 // asksForTrailers reports whether the value of a TE field has the one member that
 // is meant for everybody on the way.
@@ -100,6 +103,16 @@ func asksForTrailers(value string) bool {
 	for coding := range strings.SplitSeq(value, ",") {
 		coding, _, _ = strings.Cut(coding, ";")
 		if strings.EqualFold(trim(coding), "trailers") {
+			return true
+		}
+	}
+	return false
+}
+
+// lists reports whether a comma-separated list has that member.
+func lists(list, member string) bool {
+	for m := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(trim(m), member) {
 			return true
 		}
 	}

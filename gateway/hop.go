@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -94,7 +95,8 @@ type exchange struct {
 }
 
 func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Response {
-	if r := x.h.outbound(in); r != noReason {
+	offer, r := x.h.outbound(in)
+	if r != noReason {
 		return x.refuse(r, nil)
 	}
 	resp, err := x.h.client.Do(ctx, &in.Request)
@@ -102,7 +104,7 @@ func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Respo
 		return x.fail(err, in.BodyErr())
 	}
 	x.h.meter.attempts.Add(int64(resp.Attempts))
-	if err := x.h.inbound(resp); err != nil {
+	if err := x.h.inbound(resp, offer); err != nil {
 		resp.End(err)
 		return x.refuse(reasonOf(err), err)
 	}
@@ -154,10 +156,10 @@ func (x *exchange) finish(err error) {
 }
 
 // outbound turns the request as received into the request as it goes upstream, or
-// says why it does not go.
-func (h *hop) outbound(in *server.Inbound) reason {
+// says why it does not go. offer is the other protocol that it asks for, if any.
+func (h *hop) outbound(in *server.Inbound) (offer string, _ reason) {
 	if !isToken(in.Method) || !isVisible(in.Target) || !isVisible(in.Host) {
-		return reason(clients.BadRequest)
+		return "", reason(clients.BadRequest)
 	}
 	switch {
 	case strings.HasPrefix(in.Target, "/"):
@@ -166,37 +168,51 @@ func (h *hop) outbound(in *server.Inbound) reason {
 		}
 	case in.Target == "*" && in.Method == "OPTIONS":
 	default: // absolute-form has been reduced by the server
-		return reason(clients.BadRequest)
+		return "", reason(clients.BadRequest)
 	}
-	origin, r := h.stripRequest(&in.Fields)
+	ended, r := h.stripRequest(&in.Fields)
 	if r != noReason {
-		return r
+		return "", r
 	}
-	h.addForwarding(in, origin)
+	h.addForwarding(in, ended.origin)
+	ended.upgrade.impossible = in.Body != nil || in.ProtoMinor == 0
+	offer = ended.upgrade.offer()
+	addUpgrade(in, offer)
 	if !h.preserveHost || in.Host == "" {
 		in.Host = h.host
 	}
 	h.relayInformational(in)
-	return noReason
+	return offer, noReason
 }
 
-// stripRequest drops, in place, what ends here and what this hop will put anew. It
-// returns the X-Forwarded-For that came in, its lines joined.
-func (h *hop) stripRequest(fs *clients.Fields) (origin string, _ reason) {
+// stripped is what the fields said that end at this hop and that it says anew.
+type stripped struct {
+	origin  string // X-Forwarded-For, its lines joined
+	upgrade upgradeRequest
+}
+
+// stripRequest drops, in place, what ends here and what this hop will put anew.
+func (h *hop) stripRequest(fs *clients.Fields) (was stripped, _ reason) {
 	named := nominated(*fs)
 	kept := (*fs)[:0]
 	trailers := false
 	for i := range *fs {
 		f := (*fs)[i]
 		if !wellFormed(&f) {
-			return "", reason(clients.BadRequest)
+			return was, reason(clients.BadRequest)
 		}
 		if named != nil && named.has(f.Name) {
 			continue
 		}
 		switch roleOf(f.Name) {
 		case endToEnd:
-		case hopByHop, connection, expect, forwardedHost, forwardedProto:
+		case hopByHop, expect, forwardedHost, forwardedProto:
+			continue
+		case connection:
+			was.upgrade.nominated = was.upgrade.nominated || lists(f.Value, "upgrade")
+			continue
+		case upgrade:
+			was.upgrade.protocols = join(was.upgrade.protocols, f.Value)
 			continue
 		case te:
 			if trailers || !asksForTrailers(f.Value) {
@@ -206,7 +222,7 @@ func (h *hop) stripRequest(fs *clients.Fields) (origin string, _ reason) {
 			f.Value = "trailers"
 		case via:
 			if strings.Contains(f.Value, h.pseudonym) {
-				return "", loop
+				return was, loop
 			}
 		case forwarded:
 			if h.strip {
@@ -214,14 +230,14 @@ func (h *hop) stripRequest(fs *clients.Fields) (origin string, _ reason) {
 			}
 		case forwardedFor:
 			if !h.strip {
-				origin = join(origin, f.Value)
+				was.origin = join(was.origin, f.Value)
 			}
 			continue
 		}
 		kept = append(kept, f)
 	}
 	*fs = kept
-	return origin, noReason
+	return was, noReason
 }
 
 // join makes one list of two.
@@ -267,14 +283,26 @@ func (h *hop) relayInformational(in *server.Inbound) {
 
 // inbound turns the response as received into the response as it goes downstream,
 // or says why it does not go. Statuses pass untouched, as far as they are statuses
-// of a final response.
-func (h *hop) inbound(resp *clients.Response) error {
-	if resp.Status < 200 || resp.Status > 999 {
+// of a final response; 101 does where another protocol was asked for.
+func (h *hop) inbound(resp *clients.Response, offer string) error {
+	switching := resp.Status == http.StatusSwitchingProtocols
+	if resp.Status < 200 && !switching || resp.Status > 999 {
 		return &clients.Error{Kind: clients.Protocol, Err: fmt.Errorf("%d is no final status", resp.Status)}
+	}
+	protocol := ""
+	if switching {
+		var err error
+		if protocol, err = agreed(resp, offer); err != nil {
+			return err
+		}
 	}
 	kept, ok := endToEndOnly(resp.Fields)
 	if !ok {
 		return &clients.Error{Kind: clients.Protocol, Err: errMalformedField}
+	}
+	if switching {
+		kept.Add("Connection", "Upgrade")
+		kept.Add("Upgrade", protocol)
 	}
 	kept.Add("Via", h.via[1]) // version 1 speaks HTTP/1.1 to upstream
 	resp.Fields = kept

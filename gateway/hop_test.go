@@ -289,6 +289,7 @@ func TestEveryReasonHasItsStatus(t *testing.T) {
 		clients.Dial: 502, clients.TLS: 502, clients.Reset: 502, clients.Protocol: 502, clients.ResponseTooLarge: 502,
 		clients.TimeoutConnect: 504, clients.TimeoutHeader: 504, clients.TimeoutBody: 504,
 		clients.PoolExhausted: 503, clients.BreakerOpen: 503, clients.RequestTooLarge: 413, clients.BadRequest: 400,
+		clients.Unsupported: 501,
 	}
 	for _, kind := range clients.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -68,6 +68,7 @@ var answers = [reasons]struct {
 	clients.BreakerOpen:      {http.StatusServiceUnavailable, "Upstream has been failing and gets a rest."},
 	clients.RequestTooLarge:  {http.StatusRequestEntityTooLarge, "The request body is larger than the gateway's limit."},
 	clients.BadRequest:       {http.StatusBadRequest, "The request is not HTTP as the gateway accepts it."},
+	clients.Unsupported:      {http.StatusNotImplemented, "The gateway's HTTP client cannot switch to another protocol (Upgrade)."},
 	loop:                     {http.StatusLoopDetected, "The request has passed this gateway before."},
 	fault:                    {http.StatusInternalServerError, "The gateway failed."},
 }

@@ -19,7 +19,7 @@ func beyondCases() []testCase {
 		rule("trailers", "trailers are told after the body, announced or not, and stand not among the fields (golang/go#20437)", trailers),
 		rule("odd-trailers", "a trailer that has no business there (Set-Cookie, X-Forwarded-For) does not spoil the response (RFC 9110, section 6.5.1)", oddTrailers),
 		rule("upgrade", "after 101 the connection is handed over, both ways (RFC 9110, section 7.8)", upgrade),
-		rule("upgraded-never-pooled", "a connection that left HTTP carries no further request (valyala/fasthttp#266)", upgradedNeverPooled),
+		rule("upgraded-never-pooled", "a connection that left HTTP carries no further request (valyala/fasthttp#266); a client that cannot hand it over says so, kind unsupported, and sends nothing", upgradedNeverPooled),
 	}
 }
 
@@ -179,11 +179,10 @@ func upgrade(c *check) {
 func upgradedNeverPooled(c *check) {
 	u := c.echoing()
 	cl := c.client(u)
-	// An upgrade may be refused; what matters is what happens to the others.
 	if resp, err := cl.Do(c.ctx, upgrading()); err == nil {
 		resp.End(nil)
-	} else {
-		c.checkError(err)
+	} else if c.checkError(err); clients.KindOf(err) != clients.Unsupported || u.connections() > 0 {
+		c.errorf("refused with %v over %d connections, want unsupported and none", err, u.connections())
 	}
 	for _, target := range []string{"/1", "/2"} {
 		c.returns(target, func() { c.ok(cl, get(target), target) })

@@ -11,7 +11,7 @@ func Deviations() []clients.Deviation {
 		{Name: "closed-idle", Reason: "nobody reads an idle connection: that upstream closed it is found out by the next request, which fails if it may not be repeated (valyala/fasthttp#1892)"},
 		{Name: "unasked-bytes-idle", Reason: "nobody reads an idle connection: what upstream sends on it unasked is taken for the next answer"},
 		{Name: "1xx", Reason: "interim responses are read over and not told (valyala/fasthttp#1992)"},
-		{Name: "upgrade", Reason: "after 101 the connection would go back into the pool: the fields that ask for an upgrade are left out (valyala/fasthttp#266)"},
+		{Name: "upgrade", Reason: "after 101 the connection would go back into the pool: a request that asks for an upgrade is refused with 501 (valyala/fasthttp#266)"},
 		{Name: "odd-trailers", Reason: "a trailer with a name on the library's list of forbidden ones fails the response"},
 		{Name: "repeated-content-encoding", Reason: "of several Content-Encoding lines the last is kept"},
 		{Name: "repeated-length", Reason: "a second Content-Length line fails the response even if it says the same (valyala/fasthttp#1917)"},

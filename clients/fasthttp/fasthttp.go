@@ -156,6 +156,9 @@ func (c *client) Do(ctx context.Context, req *clients.Request) (*clients.Respons
 	if err := check(req); err != nil {
 		return nil, err
 	}
+	if req.Fields.Has("Upgrade") {
+		return nil, &clients.Error{Kind: clients.Unsupported, Err: errUpgrade}
+	}
 	var deadline time.Time
 	if req.Body == nil && c.timeouts.Request > 0 {
 		deadline = time.Now().Add(c.timeouts.Request)
@@ -273,21 +276,12 @@ func (c *client) fill(out *fasthttp.Request, req *clients.Request) {
 	h.SetRequestURI(req.Target)
 	h.Add("Host", req.Host)
 	for i := range req.Fields {
-		f := &req.Fields[i]
-		if !upgrading(f.Name) {
-			h.Add(f.Name, f.Value)
-		}
+		h.Add(req.Fields[i].Name, req.Fields[i].Value)
 	}
 	if c.close {
 		out.SetConnectionClose()
 		h.Add("Connection", "close")
 	}
-}
-
-// upgrading reports whether a field of that name belongs to an upgrade, which the
-// library cannot do: it would put the connection back into its pool.
-func upgrading(name string) bool {
-	return clients.EqualName(name, "Connection") || clients.EqualName(name, "Upgrade")
 }
 
 // check refuses what would break the request line. The library makes spaces of
@@ -307,6 +301,7 @@ func check(req *clients.Request) *clients.Error {
 }
 
 var (
+	errUpgrade = errors.New("the library puts the connection back into its pool after 101")
 	errTarget  = errors.New("request target is neither a path nor *")
 	errControl = errors.New("a space or control character in method, target or host")
 )

@@ -218,17 +218,13 @@ func TestFieldNamesKeepTheirCase(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsNotAskedFor(t *testing.T) {
-	seen := make(chan http.Header, 1)
-	s := settings(t, func(r *http.Request, _ int) string {
-		seen <- r.Header
-		return ok("-")
-	})
+func TestUpgradeIsRefusedBeforeItIsSent(t *testing.T) {
+	s := settings(t, func(*http.Request, int) string { return ok("-") })
 	req := get("/")
-	req.Fields = clients.Fields{{Name: "connection", Value: "Upgrade"}, {Name: "Upgrade", Value: "websocket"}, {Name: "X-A", Value: "1"}}
-	whole(t, newClient(t, s), req)
-	if h := <-seen; h.Get("Upgrade") != "" || h.Get("Connection") != "" || h.Get("X-A") != "1" {
-		t.Errorf("upstream saw %v", h)
+	req.Fields = clients.Fields{{Name: "Connection", Value: "Upgrade"}, {Name: "upgrade", Value: "websocket"}}
+	_, err := newClient(t, s).Do(context.Background(), req)
+	if clients.KindOf(err) != clients.Unsupported || s.Dialer.Opened() != 0 {
+		t.Errorf("%v after %d connections, want unsupported after none", err, s.Dialer.Opened())
 	}
 }
 

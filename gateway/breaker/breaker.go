@@ -208,7 +208,7 @@ func (b *Breaker) Close() error { return b.next.Close() }
 
 // Do passes req on, or returns an error of kind BreakerOpen that holds a
 // [*Rejection]. The outcome is taken when the exchange ends, so that it covers
-// the body; a bad status counts at once.
+// the body; a bad status counts at once, and so does a change of protocol.
 func (b *Breaker) Do(ctx context.Context, req *clients.Request) (*clients.Response, error) {
 	if p := period(b.period.Load()); p.state() == Closed {
 		return b.call(ctx, req, p)
@@ -241,12 +241,20 @@ func (b *Breaker) send(ctx context.Context, req *clients.Request) (*clients.Resp
 	return resp, success, nil
 }
 
+// switched reports whether the exchange has left HTTP with resp: upstream has done
+// its part then, however long the tunnel lasts and however it ends.
+func switched(resp *clients.Response) bool { return resp.Upgraded != nil }
+
 // call sends req through a closed breaker.
 func (b *Breaker) call(ctx context.Context, req *clients.Request, p period) (*clients.Response, error) {
 	resp, o, err := b.send(ctx, req)
 	if o != success {
 		b.record(p, o)
 		return resp, err
+	}
+	if switched(resp) {
+		b.record(p, success)
+		return resp, nil
 	}
 	c := b.calls.Get().(*call)
 	c.began = p
@@ -298,6 +306,10 @@ func (b *Breaker) probe(ctx context.Context, req *clients.Request, report func(e
 	if o != success {
 		settle(o)
 		return resp, err
+	}
+	if switched(resp) {
+		settle(success)
+		return resp, nil
 	}
 	p.answered.Store(true)
 	resp.OnEnd(func(err error) { settle(verdict(err)) })

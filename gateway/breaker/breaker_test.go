@@ -154,7 +154,7 @@ func TestWhatCounts(t *testing.T) {
 		clients.Dial: failure, clients.TLS: failure, clients.Reset: failure, clients.Protocol: failure,
 		clients.TimeoutConnect: failure, clients.TimeoutHeader: failure, clients.TimeoutBody: failure,
 		clients.ResponseTooLarge: neutral, clients.PoolExhausted: neutral, clients.BreakerOpen: neutral,
-		clients.RequestTooLarge: neutral, clients.BadRequest: neutral, clients.Canceled: neutral,
+		clients.RequestTooLarge: neutral, clients.BadRequest: neutral, clients.Unsupported: neutral, clients.Canceled: neutral,
 	}
 	judge := func(status int, kind clients.Kind, end error) (got verdict) {
 		synctest.Test(t, func(t *testing.T) {
@@ -450,6 +450,45 @@ func TestAnEndlessProbeDoesNotHoldItHalfOpen(t *testing.T) {
 		})
 	})
 }
+
+// A change of protocol is upstream's answer. What becomes of the tunnel is not.
+func TestAnUpgradeCountsAtOnce(t *testing.T) {
+	switching := func(r *rig) *clients.Response {
+		r.answer = func(context.Context, *clients.Request) (*clients.Response, error) {
+			return &clients.Response{Status: 101, Body: clients.NoBody, Upgraded: nobody{}}, nil
+		}
+		resp, err := r.Do(r.t.Context(), &clients.Request{Method: "GET", Target: "/"})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return resp
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, policy)
+		r.trip()
+		time.Sleep(policy.OpenFor + 1)
+		for range policy.HalfOpenCalls {
+			defer switching(r).End(nil) // still open when the breaker closes
+		}
+		r.want(breaker.Closed)
+		tunnels := []*clients.Response{switching(r), switching(r), switching(r), switching(r)}
+		for _, tunnel := range tunnels {
+			tunnel.End(of(clients.Protocol))
+		}
+		r.want(breaker.Closed)
+		for range policy.MinimumCalls - 1 {
+			r.fail()
+		}
+		r.want(breaker.Closed) // 3 of 7: those tunnels were successes
+	})
+}
+
+// nobody is a connection.
+type nobody struct{}
+
+func (nobody) Read([]byte) (int, error)    { return 0, io.EOF }
+func (nobody) Write(p []byte) (int, error) { return len(p), nil }
+func (nobody) Close() error                { return nil }
 
 func TestOutcomesOfAnEarlierPeriodDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
