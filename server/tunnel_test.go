@@ -56,7 +56,7 @@ func TestSilenceEndsNoTunnel(t *testing.T) {
 func TestSilenceEndsAHalfClosedTunnel(t *testing.T) {
 	each(t, func(_ *testing.T, c *check) {
 		c.cfg.BodyIdle = 4 * briefly
-		for _, downstreamFirst := range []bool{true, false} {
+		for bytes, downstreamFirst := range []bool{true, false, true, false} {
 			ours, theirs := c.pipe()
 			p, e := c.tunnel(ours)
 			first, second := p.TCPConn, theirs
@@ -64,7 +64,7 @@ func TestSilenceEndsAHalfClosedTunnel(t *testing.T) {
 				first, second = second, first
 			}
 			c.must(first.CloseWrite())
-			for range 3 { // each byte is worth another wait
+			for range bytes { // each is worth another wait
 				time.Sleep(2 * briefly)
 				c.flows(second, []byte("."), first, ".")
 			}
