@@ -40,9 +40,11 @@ type conn struct {
 	closing atomic.Bool
 
 	// writeBound is when the write deadline was last set, in nanoseconds since
-	// accepted, 0 if it is not; writes counts the calls.
+	// accepted, 0 if it is not, and takenThen what the peer had taken by then.
 	writeBound atomic.Int64
-	writes     atomic.Uint32
+	takenThen  atomic.Int64
+	written    atomic.Int64  // bytes
+	writes     atomic.Uint32 // calls
 
 	// timedOut is set when a Read met its deadline. The body looks at it,
 	// because net/http cancels the request before that Read returns.
@@ -113,7 +115,9 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // Write gives up on a peer that takes nothing for as long as silence may last. A
-// slow one that takes a little goes on.
+// slow one that takes a little goes on. Taking is what its system acknowledges,
+// where ours tells: a full send buffer has room again only when a third of it is
+// free, which may be megabytes.
 func (c *conn) Write(p []byte) (written int, err error) {
 	c.writes.Add(1)
 	if c.silence <= 0 {
@@ -125,12 +129,16 @@ func (c *conn) Write(p []byte) (written int, err error) {
 		}
 		n, err := c.Conn.Write(p[written:])
 		written += n
-		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.written.Add(int64(n))
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || n == 0 && c.taken() == c.takenThen.Load() {
 			return written, err
 		}
 		c.writeBound.Store(0)
 	}
 }
+
+// taken is how many bytes the peer has taken.
+func (c *conn) taken() int64 { return c.written.Load() - c.unacknowledged() }
 
 // boundWrite puts the write deadline a full silence ahead, give or take an
 // eighth: moving it for every small response costs more than it is worth.
@@ -140,6 +148,7 @@ func (c *conn) boundWrite() error {
 		return nil
 	}
 	c.writeBound.Store(int64(max(now, 1)))
+	c.takenThen.Store(c.taken())
 	return c.Conn.SetWriteDeadline(c.accepted.Add(now + c.silence))
 }
 

@@ -153,6 +153,7 @@ func upgrade(c *check) {
 	p = s.dial()
 	p.send(request)
 	up = receive(c, "the tunnel", upstream)
+	_ = p.head()
 	_ = p.SetLinger(0)
 	_ = p.Close()
 	if _, err := io.ReadAll(up); isTimeout(err) {
@@ -317,9 +318,9 @@ func parallelBodies(c *check) {
 			for i := range 20 {
 				id := fmt.Sprintf("%d-%d", user, i)
 				body := strings.Repeat(id+".", 1+(user*i)%3000)
-				go func() {
+				go func(p *peer) {
 					_, _ = io.WriteString(p, "POST"+head+"X-Id: "+id+"\r\n"+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body))+body)
-				}()
+				}(p)
 				resp, got := p.answer("POST")
 				if got != body || resp.Header.Get("X-Id") != id {
 					c.errorf("%s got %s's %d bytes, want %d", id, resp.Header.Get("X-Id"), len(got), len(body))

@@ -148,34 +148,34 @@ func frames(name string) bool {
 
 const bufferSize = 32 << 10
 
-// relay copies a response's body to w, with flush (if not nil) after every piece.
-// Its error is that of the body, or of kind [clients.Canceled] if downstream does
-// not take it. A body that is not as long as announced is an error too.
-func (s *Server) relay(w io.Writer, resp *clients.Response, flush func() error) error {
+// relay copies a response's body to w, with flush (if not nil) after every piece,
+// and counts what it wrote. Its error is that of the body, or of kind
+// [clients.Canceled] if downstream does not take it. A body that is not as long
+// as announced is an error too.
+func (s *Server) relay(w io.Writer, resp *clients.Response, flush func() error) (written int64, err error) {
 	if resp.Body == clients.NoBody && resp.ContentLength <= 0 {
-		return nil
+		return 0, nil
 	}
 	buf := s.buffers.Get().(*[bufferSize]byte)
 	defer s.buffers.Put(buf)
-	for left := resp.ContentLength; ; {
+	for {
 		n, err := s.read(resp.Body, buf[:])
-		if resp.ContentLength >= 0 {
-			if left -= int64(n); left < 0 {
-				return protocolError("the body is longer than announced")
-			}
+		if resp.ContentLength >= 0 && written+int64(n) > resp.ContentLength {
+			return written, protocolError("the body is longer than announced")
 		}
 		if n > 0 {
 			if werr := write(w, buf[:n], flush); werr != nil {
-				return &clients.Error{Kind: clients.Canceled, Err: werr}
+				return written, &clients.Error{Kind: clients.Canceled, Err: werr}
 			}
+			written += int64(n)
 		}
 		switch {
-		case err == io.EOF && left > 0:
-			return protocolError("the body is shorter than announced")
+		case err == io.EOF && written < resp.ContentLength:
+			return written, protocolError("the body is shorter than announced")
 		case err == io.EOF:
-			return nil
+			return written, nil
 		case err != nil:
-			return err
+			return written, err
 		}
 	}
 }

@@ -308,14 +308,13 @@ func (x *fastExchange) SupportsBodyWriteTo() bool { return true }
 var _ fasthttp.BodyWriterTo = (*fastExchange)(nil)
 
 // WriteTo relays. An error closes the connection before the body can look whole.
-func (x *fastExchange) WriteTo(w io.Writer) (int64, error) {
+func (x *fastExchange) WriteTo(w io.Writer) (n int64, err error) {
 	x.wrote = true
-	cw := countingWriter{w: w}
-	x.err = x.s.relay(&cw, x.resp, nil) // a chunk is flushed as it is written
+	n, x.err = x.s.relay(w, x.resp, nil) // a chunk is flushed as it is written
 	if x.err == nil && x.chunks(x.resp) {
 		x.addTrailers()
 	}
-	return cw.n, x.err
+	return n, x.err
 }
 
 // addTrailers gives fasthttp the announced ones, under the name announced.
@@ -396,7 +395,7 @@ func (x *fastExchange) sendUntilClose(net.Conn) {
 	if !hasBody(x.in.Method, x.resp.Status) {
 		return
 	}
-	if x.err = x.s.relay(x.conn, x.resp, nil); x.err != nil {
+	if _, x.err = x.s.relay(x.conn, x.resp, nil); x.err != nil {
 		x.conn.reset()
 	}
 }

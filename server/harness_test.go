@@ -121,7 +121,11 @@ func (c *check) must(err error) {
 	}
 }
 
-func (c *check) onEnd(f func()) { c.ends = append(c.ends, f) }
+func (c *check) onEnd(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends = append(c.ends, f)
+}
 
 // run carries the case out and gives its failures.
 func (c *check) run(f func(*check)) (failures []string) {

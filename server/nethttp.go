@@ -170,7 +170,7 @@ func (x *netExchange) send(resp *clients.Response) error {
 			return &clients.Error{Kind: clients.Canceled, Err: err}
 		}
 	}
-	if err := x.s.relay(x.w, resp, flush); err != nil {
+	if _, err := x.s.relay(x.w, resp, flush); err != nil {
 		if resp.ContentLength < 0 && x.in.ProtoMinor == 0 {
 			x.conn.reset()
 		}

@@ -6,3 +6,7 @@ package server
 const hangUpsAreSeen = false
 
 func (c *conn) peerGone() bool { return false }
+
+// unacknowledged is how many written bytes the peer's system has not taken yet,
+// 0 if unknown.
+func (c *conn) unacknowledged() int64 { return 0 }
