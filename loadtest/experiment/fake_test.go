@@ -219,9 +219,10 @@ func fakeLoad(args []string) {
 
 	over := time.After(*warmup + *duration)
 	s := load.Summary{
-		Schema:       load.SummarySchema,
-		URL:          *url,
-		ResponseTime: &load.Times{P50: new(1.5), P90: new(2.5), P99: new(9.5)},
+		Schema:  load.SummarySchema,
+		URL:     *url,
+		Seconds: 2, BodyBytes: 5000,
+		ResponseTime: &load.Times{Mean: 2, Min: 0.5, Max: 12, P50: new(1.5), P90: new(2.5), P95: new(4.5), P99: new(9.5)},
 		Errors:       map[string]int64{},
 		Generator:    load.Generator{CPUMicrosPerRequest: 16, LagP99: 0.25},
 		Throughput:   500,

@@ -105,11 +105,18 @@ func fromLoad(t *result.Trial, s *load.Summary) {
 	t.Metrics["throughput"] = s.Throughput
 	t.Metrics["generator_cpu_us_per_request"] = s.Generator.CPUMicrosPerRequest
 	t.Metrics["generator_lag_p99"] = s.Generator.LagP99
+	if s.Seconds > 0 {
+		t.Metrics["received_bytes_per_second"] = float64(s.BodyBytes) / s.Seconds
+	}
 	if rt := s.ResponseTime; rt != nil {
 		for name, q := range map[string]*float64{
-			"response_time_p50": rt.P50,
-			"response_time_p90": rt.P90,
-			"response_time_p99": rt.P99,
+			"response_time_mean": &rt.Mean,
+			"response_time_min":  &rt.Min,
+			"response_time_max":  &rt.Max,
+			"response_time_p50":  rt.P50,
+			"response_time_p90":  rt.P90,
+			"response_time_p95":  rt.P95,
+			"response_time_p99":  rt.P99,
 		} {
 			if q != nil {
 				t.Metrics[name] = *q

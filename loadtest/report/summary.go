@@ -27,6 +27,9 @@ type Summary struct {
 	// Judged are the metrics compared, primary ones first.
 	Judged []Judged
 
+	// Bounds are the thresholds, one entry per bound and profile.
+	Bounds []Bound
+
 	// Causes are figures that explain, one row an arm.
 	Causes Causes
 
@@ -71,6 +74,12 @@ type CauseRow struct {
 	Values []*float64
 }
 
+// Bound is one threshold under one profile, and what came of it for every arm.
+type Bound struct {
+	Threshold, Profile string
+	Arms               []result.Threshold
+}
+
 // Failure counts failed requests of one class.
 type Failure struct {
 	Arm, Class       string
@@ -96,6 +105,7 @@ func Summarize(doc *result.Document) Summary {
 		Reasons:  doc.InvalidReasons,
 		Warnings: doc.Warnings,
 		Judged:   judged(doc),
+		Bounds:   bounds(doc),
 		Causes:   causes(doc),
 		Facts:    facts(doc),
 	}
@@ -106,6 +116,141 @@ func Summarize(doc *result.Document) Summary {
 	}
 	s.Voids = voids(doc)
 	return s
+}
+
+// validity is one line: whether the result may be believed, and why not.
+func (s Summary) validity() string {
+	if !s.Valid {
+		return "NOT VALID: " + strings.Join(s.Reasons, "; ")
+	}
+	void := 0
+	for _, v := range s.Voids {
+		void += v.Trials
+	}
+	sentinel := "the sentinel does not differ from its twin"
+	if !s.Sentinel {
+		sentinel = "without a sentinel"
+	}
+	return fmt.Sprintf("VALID: %d of %s void, %s", void, plural(s.Trials, "trial"), sentinel)
+}
+
+// title says what is compared, in which unit and direction, and on how much.
+func (j Judged) title() string {
+	unit := j.Metric.Unit
+	if unit != "" {
+		unit += ", "
+	}
+	better := "higher is better"
+	if j.Metric.LowerIsBetter {
+		better = "lower is better"
+	}
+	return fmt.Sprintf("%s [%s] (%s%s, %s)", j.Metric.Title, j.Profile, unit, better, plural(j.Blocks, "block"))
+}
+
+// table has an arm a line, the head first.
+func (j Judged) table() [][]string {
+	rows := [][]string{{"arm", "median", "against baseline", "verdict"}}
+	for _, r := range j.Rows {
+		row := []string{r.Arm, figureOrDash(r.Median), "", "baseline"}
+		if c := r.Comparison; c != nil {
+			row[2], row[3] = difference(c), verdict(r, j.Blocks)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+const causesTitle = "Why: what each arm used (medians over blocks)"
+
+// table has a metric a line, an arm a column, the head first.
+func (c Causes) table() [][]string {
+	head := []string{"figure"}
+	for _, r := range c.Rows {
+		head = append(head, r.Arm)
+	}
+	rows := [][]string{head}
+	for i, m := range c.Metrics {
+		unit, scale := m.Unit, 1.0
+		if m.Unit == "B" && m.Name == "memory_peak_bytes" {
+			unit, scale = "MiB", 1<<20
+		}
+		name := m.Title
+		if unit != "" {
+			name += ", " + unit
+		}
+		row := []string{name}
+		for _, r := range c.Rows {
+			v := r.Values[i]
+			if v != nil {
+				v = new(*v / scale)
+			}
+			row = append(row, figureOrDash(v))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// failed is one line for every class of failed request, void trial and warning.
+func (s Summary) failed() []string {
+	var lines []string
+	for _, f := range s.Failures {
+		lines = append(lines, fmt.Sprintf("%s: %s %d of %d requests", f.Arm, f.Class, f.Errors, f.Requests))
+	}
+	for _, v := range s.Voids {
+		lines = append(lines, fmt.Sprintf("void: %s, %s in %s: %s", v.Arm, plural(v.Trials, "trial"), listBlocks(v.Blocks), v.Reason))
+	}
+	for _, warning := range s.Warnings {
+		lines = append(lines, "warning: "+warning)
+	}
+	if len(lines) == 0 {
+		lines = []string{"nothing: zero errors, no void trial"}
+	}
+	return lines
+}
+
+func bounds(doc *result.Document) []Bound {
+	var bs []Bound
+	for _, c := range doc.Thresholds {
+		last := len(bs) - 1
+		if last < 0 || bs[last].Threshold != c.Threshold || bs[last].Profile != c.Profile {
+			bs = append(bs, Bound{Threshold: c.Threshold, Profile: c.Profile})
+			last++
+		}
+		bs[last].Arms = append(bs[last].Arms, c)
+	}
+	return bs
+}
+
+// sentence says which arms keep a bound and which do not, the latter first.
+func (b Bound) sentence() string {
+	var parts []string
+	for _, o := range []struct {
+		outcome result.Attainment
+		words   string
+	}{
+		{result.Missed, "missed by"}, {result.Unmeasured, "not measured for"},
+		{result.Open, "cannot tell for"}, {result.Met, "met by"},
+	} {
+		var arms []string
+		for _, c := range b.Arms {
+			if c.Outcome != o.outcome {
+				continue
+			}
+			words := c.Arm
+			if c.Value != nil {
+				words += " (" + held(c) + ")"
+			}
+			if c.Outcome == result.Open {
+				words += ": " + c.Why
+			}
+			arms = append(arms, words)
+		}
+		if len(arms) > 0 {
+			parts = append(parts, o.words+" "+strings.Join(arms, ", "))
+		}
+	}
+	return fmt.Sprintf("%s [%s]: %s", b.Threshold, b.Profile, strings.Join(parts, "; "))
 }
 
 func voids(doc *result.Document) []Void {
@@ -192,7 +337,7 @@ func causes(doc *result.Document) Causes {
 	var c Causes
 	var tables []map[string]map[int]float64
 	for _, m := range result.Metrics {
-		if m.Interest > 0 {
+		if m.Interest > 0 || m.Detail {
 			continue
 		}
 		names := profiles(doc, m.Phase)

@@ -18,6 +18,7 @@ import (
 func Text(w io.Writer, s Summary, width int) error {
 	p := &page{width: max(width, 40)}
 	p.head(s)
+	p.bounds(s.Bounds)
 	for _, j := range s.Judged {
 		p.judged(j)
 	}
@@ -68,45 +69,27 @@ func clean(s string) string {
 
 func (p *page) head(s Summary) {
 	p.prose("%s", s.Title)
-	if s.Valid {
-		void := 0
-		for _, v := range s.Voids {
-			void += v.Trials
-		}
-		sentinel := "the sentinel does not differ from its twin"
-		if !s.Sentinel {
-			sentinel = "without a sentinel"
-		}
-		p.prose("VALID: %d of %s void, %s", void, plural(s.Trials, "trial"), sentinel)
-	} else {
-		p.prose("NOT VALID: %s", strings.Join(s.Reasons, "; "))
-	}
+	p.prose("%s", s.validity())
 	p.b.WriteString("\n")
 	for _, sentence := range s.Answer {
 		p.prose("%s", sentence)
 	}
 }
 
+func (p *page) bounds(bs []Bound) {
+	if len(bs) == 0 {
+		return
+	}
+	p.section("Thresholds")
+	for _, b := range bs {
+		p.line("  ", "%s", b.sentence())
+	}
+}
+
 // judged lays out one metric: by how much and how sure.
 func (p *page) judged(j Judged) {
-	unit := j.Metric.Unit
-	if unit != "" {
-		unit += ", "
-	}
-	better := "higher is better"
-	if j.Metric.LowerIsBetter {
-		better = "lower is better"
-	}
-	p.section(fmt.Sprintf("%s [%s] (%s%s, %s)", j.Metric.Title, j.Profile, unit, better, plural(j.Blocks, "block")))
-	rows := [][]string{{"arm", "median", "against baseline", "verdict"}}
-	for _, r := range j.Rows {
-		row := []string{r.Arm, figureOrDash(r.Median), "", "baseline"}
-		if c := r.Comparison; c != nil {
-			row[2], row[3] = difference(c), verdict(r, j.Blocks)
-		}
-		rows = append(rows, row)
-	}
-	p.table(rows, 1, 2)
+	p.section(j.title())
+	p.table(j.table(), 1, 2)
 }
 
 // verdict words a row; where it stands on fewer blocks than the others it says so.
@@ -139,31 +122,8 @@ func (p *page) causes(c Causes) {
 	if len(c.Metrics) == 0 {
 		return
 	}
-	p.section("Why: what each arm used (medians over blocks)")
-	head := []string{"figure"}
-	for _, r := range c.Rows {
-		head = append(head, r.Arm)
-	}
-	rows := [][]string{head}
-	for i, m := range c.Metrics {
-		unit, scale := m.Unit, 1.0
-		if m.Unit == "B" && m.Name == "memory_peak_bytes" {
-			unit, scale = "MiB", 1<<20
-		}
-		name := m.Title
-		if unit != "" {
-			name += ", " + unit
-		}
-		row := []string{name}
-		for _, r := range c.Rows {
-			v := r.Values[i]
-			if v != nil {
-				v = new(*v / scale)
-			}
-			row = append(row, figureOrDash(v))
-		}
-		rows = append(rows, row)
-	}
+	p.section(causesTitle)
+	rows := c.table()
 	right := make([]int, len(c.Rows))
 	for i := range right {
 		right[i] = i + 1
@@ -173,17 +133,8 @@ func (p *page) causes(c Causes) {
 
 func (p *page) failed(s Summary) {
 	p.section("What failed")
-	for _, f := range s.Failures {
-		p.line("  ", "%s: %s %d of %d requests", f.Arm, f.Class, f.Errors, f.Requests)
-	}
-	for _, v := range s.Voids {
-		p.line("  ", "void: %s, %s in %s: %s", v.Arm, plural(v.Trials, "trial"), listBlocks(v.Blocks), v.Reason)
-	}
-	for _, warning := range s.Warnings {
-		p.line("  ", "warning: %s", warning)
-	}
-	if len(s.Failures)+len(s.Voids)+len(s.Warnings) == 0 {
-		p.line("  ", "nothing: zero errors, no void trial")
+	for _, line := range s.failed() {
+		p.line("  ", "%s", line)
 	}
 }
 

@@ -46,6 +46,10 @@ type Document struct {
 	Trials      []Trial      `json:"trials"`
 	Comparisons []Comparison `json:"comparisons"`
 
+	// Thresholds is what the configuration asks of every arm, and whether it
+	// is so; absent where it asks nothing.
+	Thresholds []Threshold `json:"thresholds,omitempty"`
+
 	// Valid is false where a gate forbids any conclusion; InvalidReasons then
 	// says which.
 	Valid          bool     `json:"valid"`
@@ -155,6 +159,39 @@ const (
 	NotValid     Verdict = "not valid"
 )
 
+// Threshold is one bound on one arm under one profile.
+type Threshold struct {
+	Arm       string `json:"arm"`
+	Threshold string `json:"threshold"` // as it was written: "p99 < 50ms"
+	Metric    string `json:"metric"`    // the metric's name, or "errors"
+	Profile   string `json:"profile"`
+	// Baseline names the arm whose ratio is bounded; "" where the figure
+	// itself is.
+	Baseline string `json:"baseline,omitempty"`
+
+	// Value is what is bounded: the median over blocks, the share of failed
+	// requests, or the ratio to the baseline. Null where nothing was measured.
+	Value *float64 `json:"value"`
+	// Outcome is missed only where that is sure: a ratio's whole interval must
+	// lie beyond the bound.
+	Outcome Attainment `json:"outcome"`
+	// Why is what stands in the way of a clear answer.
+	Why string `json:"why,omitempty"`
+}
+
+// Attainment is whether a threshold was kept.
+type Attainment string
+
+const (
+	Met    Attainment = "met"
+	Missed Attainment = "missed"
+	// Open: the interval of the ratio reaches to both sides of the bound.
+	Open Attainment = "cannot tell"
+	// Unmeasured: there is no figure to hold against the bound. It counts as
+	// missed: a check that looked at nothing must not pass.
+	Unmeasured Attainment = "no data"
+)
+
 // Metric defines one figure of a trial: its one name, unit and direction.
 type Metric struct {
 	Name  string
@@ -166,24 +203,31 @@ type Metric struct {
 	// Interest is the smallest relative difference worth a verdict (0.02 =
 	// 2 %); 0 marks a figure that explains and is never judged.
 	Interest float64
+	// Detail marks a figure that the report's tables leave out.
+	Detail bool
 }
 
 // Metrics lists every figure, primary ones first.
 var Metrics = []Metric{
-	{"cpu_us_per_request", "µs", "gateway CPU per request", Duet, true, 0.02},
-	{"response_time_p50", "ms", "response time p50", Solo, true, 0.03},
-	{"response_time_p99", "ms", "response time p99", Solo, true, 0.10},
-	{"allocs_per_request", "", "allocations per request", Duet, true, 0},
-	{"alloc_bytes_per_request", "B", "bytes allocated per request", Duet, true, 0},
-	{"response_time_p90", "ms", "response time p90", Solo, true, 0},
-	{"throughput", "/s", "throughput", Solo, false, 0},
-	{"connections_opened", "", "upstream connections opened", Solo, true, 0},
-	{"memory_peak_bytes", "B", "gateway peak memory", Solo, true, 0},
-	{"goroutines", "", "goroutines", Solo, true, 0},
-	{"descriptors", "", "open descriptors", Solo, true, 0},
-	{"backend_connections_accepted", "", "connections the backend accepted", Solo, true, 0},
-	{"generator_cpu_us_per_request", "µs", "load generator CPU per request", Solo, true, 0},
-	{"generator_lag_p99", "ms", "load generator lag p99", Solo, true, 0},
+	{Name: "cpu_us_per_request", Unit: "µs", Title: "gateway CPU per request", Phase: Duet, LowerIsBetter: true, Interest: 0.02},
+	{Name: "response_time_p50", Unit: "ms", Title: "response time p50", Phase: Solo, LowerIsBetter: true, Interest: 0.03},
+	{Name: "response_time_p99", Unit: "ms", Title: "response time p99", Phase: Solo, LowerIsBetter: true, Interest: 0.10},
+	{Name: "allocs_per_request", Title: "allocations per request", Phase: Duet, LowerIsBetter: true},
+	{Name: "alloc_bytes_per_request", Unit: "B", Title: "bytes allocated per request", Phase: Duet, LowerIsBetter: true},
+	{Name: "response_time_mean", Unit: "ms", Title: "response time, mean", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "response_time_min", Unit: "ms", Title: "response time, least", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "response_time_p90", Unit: "ms", Title: "response time p90", Phase: Solo, LowerIsBetter: true},
+	{Name: "response_time_p95", Unit: "ms", Title: "response time p95", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "response_time_max", Unit: "ms", Title: "response time, greatest", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "throughput", Unit: "/s", Title: "throughput", Phase: Solo},
+	{Name: "received_bytes_per_second", Unit: "B/s", Title: "bytes of bodies received", Phase: Solo, Detail: true},
+	{Name: "connections_opened", Title: "upstream connections opened", Phase: Solo, LowerIsBetter: true},
+	{Name: "memory_peak_bytes", Unit: "B", Title: "gateway peak memory", Phase: Solo, LowerIsBetter: true},
+	{Name: "goroutines", Title: "goroutines", Phase: Solo, LowerIsBetter: true},
+	{Name: "descriptors", Title: "open descriptors", Phase: Solo, LowerIsBetter: true},
+	{Name: "backend_connections_accepted", Title: "connections the backend accepted", Phase: Solo, LowerIsBetter: true},
+	{Name: "generator_cpu_us_per_request", Unit: "µs", Title: "load generator CPU per request", Phase: Solo, LowerIsBetter: true},
+	{Name: "generator_lag_p99", Unit: "ms", Title: "load generator lag p99", Phase: Solo, LowerIsBetter: true},
 }
 
 // MetricNamed finds a metric's definition.
