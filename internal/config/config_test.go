@@ -76,6 +76,9 @@ func outcome(file string, environ []string) string {
 	for _, pr := range p.Profiles {
 		fmt.Fprintf(&b, "profile %s: %+v\n", pr.Name, pr.Profile)
 	}
+	for _, t := range c.Thresholds {
+		fmt.Fprintf(&b, "threshold %+v\n", t)
+	}
 	for _, a := range p.Arms {
 		fmt.Fprintf(&b, "arm %q: client %s, server %s, sentinel of %q\n", a.Name, a.Client, a.Server, a.SentinelOf)
 	}
@@ -108,7 +111,7 @@ func TestDefaults(t *testing.T) {
 	if p.Blocks != 10 || p.Seed != 42 || p.Budget != 30*time.Minute {
 		t.Errorf("%d blocks, seed %d, budget %v", p.Blocks, p.Seed, p.Budget)
 	}
-	if want := (experiment.Profile{Name: "steady", Profile: steady()}); len(p.Profiles) != 1 || p.Profiles[0] != want {
+	if want := (experiment.Profile{Name: "steady", Profile: steady()}); len(p.Profiles) != 1 || !cmp.Equal(p.Profiles[0], want) {
 		t.Errorf("profiles %+v, want %+v", p.Profiles, want)
 	}
 	for v := range c.Values() {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -13,9 +14,14 @@ const redialPause = 10 * time.Millisecond
 // closedLoad runs the users to their end.
 func (e *engine) closedLoad() {
 	e.cap = e.p.VUs
+	var ss []stretch
+	if e.p.ramping() {
+		ss = e.p.stretches()
+		e.cap = int(peak(ss))
+	}
 	var users sync.WaitGroup
-	for i := range e.p.VUs {
-		users.Go(func() { e.closedUser(i) })
+	for i := range e.cap {
+		users.Go(func() { e.closedUser(i, e.shifts(ss, i)) })
 	}
 	users.Wait()
 	if e.p.Iterations > 0 && e.stopped.Load() == 0 {
@@ -23,19 +29,54 @@ func (e *engine) closedLoad() {
 	}
 }
 
-// closedUser sends its requests one after the other: each is due when the one
-// before is done.
-func (e *engine) closedUser(i int) {
+// shifts are when the i-th user is at work: in the stages where it is asked for, or
+// from its place in the ramp-up on.
+func (e *engine) shifts(ss []stretch, i int) []shift {
+	if ss != nil {
+		return shiftsOf(ss, i)
+	}
+	return []shift{{e.p.RampUp * time.Duration(i) / time.Duration(e.p.VUs), forever}}
+}
+
+// closedUser is a user's life: a connection in each of its shifts.
+func (e *engine) closedUser(i int, shifts []shift) {
 	u := e.newUser(i)
-	defer u.hangUp()
-	e.sleepUntil(e.p.RampUp * time.Duration(i) / time.Duration(e.p.VUs))
-	for due := e.now(); !e.over(due) && e.ticket(due); {
-		due = u.send(due)
+	think := e.thinking(i)
+	for _, s := range shifts {
+		e.sleepUntil(s.on)
+		e.work(u, s.off, think)
+		u.hangUp()
+	}
+}
+
+// work sends a user's requests one after the other: each is due when the one
+// before is done and the user has thought about it. What is in flight at the end
+// of a shift is awaited like what is in flight at the end of the run.
+func (e *engine) work(u *user, off time.Duration, think func() time.Duration) {
+	for due := e.now(); !e.over(due) && due < off && e.ticket(due); {
+		done := u.send(due)
+		pause := think()
 		if u.dialError {
-			e.sleepUntil(due + redialPause)
+			pause = max(pause, redialPause)
+		}
+		due = done
+		if pause > 0 {
+			// A user that wakes late has thought for longer: its request is
+			// due now, not when the timer should have gone off.
+			e.sleepUntil(min(done+pause, off, e.until))
 			due = e.now()
 		}
 	}
+}
+
+// thinking gives the i-th user's next think time.
+func (e *engine) thinking(i int) func() time.Duration {
+	mean := e.p.ThinkTime
+	if e.p.ThinkDistribution != Exponential {
+		return func() time.Duration { return mean }
+	}
+	r := rand.New(rand.NewPCG(e.p.Seed, uint64(i)))
+	return func() time.Duration { return time.Duration(r.ExpFloat64() * float64(mean)) }
 }
 
 // ticket reports whether a request may be sent that is due at due, and takes one

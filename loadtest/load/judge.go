@@ -47,7 +47,10 @@ func (e *engine) judge(s *Summary) {
 	if g.Waited > 0 {
 		cause = fmt.Sprintf("%d requests waited for one of %d users, and were then sent as fast as the users became free", g.Waited, e.cap)
 	}
-	lag, p99 := g.LagP99, *s.ResponseTime.P99
+	lag, p99 := g.LagP99, 0.0
+	if s.ResponseTime != nil {
+		p99 = *s.ResponseTime.P99
+	}
 	switch {
 	case lag > lagVoidFloor && lag > lagVoid*p99:
 		void("%s: the lag's p99 of %.3g ms is more than a quarter of the response time's %.3g ms", cause, lag, p99)
@@ -65,7 +68,7 @@ func (e *engine) judge(s *Summary) {
 	}
 
 	if s.Censored > 0 {
-		warn("%d of %d requests had no full response: they stand in the times with the age at which they failed, so the true times are longer", s.Censored, r.Sent)
+		warn("%d of %d requests were given up: they stand in the times with the age that they had, and their true times are longer", s.Censored, r.Planned)
 	}
 	if s.OverRange > 0 {
 		warn("over range: %d response times of more than %v count as %v in the quantiles", s.OverRange, topTime, topTime)

@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		{"many dropped", func(s *Summary) { s.Requests.Sent, s.Requests.Dropped = 9700, 300 }, false, "300 of 10000 requests were dropped"},
 		{"out of cores", func(s *Summary) { s.Generator.CPUShare = .95 }, false, "95 %"},
 		{"out of ports", func(s *Summary) { s.Errors["ports"] = 3 }, false, "ran out of descriptors or ports"},
-		{"no answers", func(s *Summary) { s.Censored = 40 }, true, "40 of 10000 requests had no full response"},
+		{"no answers", func(s *Summary) { s.Censored = 40 }, true, "40 of 10000 requests were given up"},
 		{"interrupted", func(s *Summary) { s.Interrupted, s.Seconds = true, 3.25 }, true, "the figures are of the 3.2 s until then"},
 		{"nothing sent", func(s *Summary) { s.Requests = Requests{} }, false, "no request was sent"},
 	} {

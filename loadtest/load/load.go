@@ -80,7 +80,7 @@ func runnable(p Profile) error {
 		return err
 	}
 	var c conf.Check
-	c.That(p.Rate.OfSaturation == 0, "rate", "%s is a share of a saturation that is not measured here: give requests per second, like 1000/s", p.Rate)
+	c.That(!p.OfSaturation(), "rate", "a share of a saturation that is not known here: give requests per second, like 1000/s, or that saturation")
 	return c.Err()
 }
 
@@ -91,7 +91,7 @@ func (e *engine) run(ctx context.Context, newWaker func(*engine) (waker, error),
 	e.ctx = ctx
 
 	drive := e.closedLoad
-	if e.p.Executor == ConstantArrivalRate {
+	if e.p.Open() {
 		w, err := newWaker(e)
 		if err != nil {
 			return fmt.Errorf("make the pacer's timer: %w", err)
@@ -125,6 +125,9 @@ type engine struct {
 	from  time.Duration // start of the measured window: the warm-up's end
 	until time.Duration // its planned end, forever if iterations alone end it
 
+	schedule schedule  // of open load
+	stages   []stretch // of a ramping executor, the warm-up not included
+
 	// stopped is when the run was interrupted, 0 if it was not.
 	stopped atomic.Int64
 
@@ -135,11 +138,15 @@ type engine struct {
 	tickets atomic.Int64
 	spent   chan struct{}
 
-	// Under open load: due in the window and never started, and what waited
-	// for a user. Set when the run has ended.
-	dropped, waited int64
-	cap             int // of users
-	cores           int
+	// Set when the run has ended: planned and never started, and under open load
+	// how long those were due then, in all and by stage, and how many waited for
+	// a user.
+	dropped int64
+	lost    distribution
+	lostIn  []distribution
+	waited  int64
+	cap     int // of users
+	cores   int
 
 	usageFrom, usageUntil usage
 }
@@ -150,14 +157,23 @@ const forever = time.Duration(math.MaxInt64)
 func newEngine(msg *message, p Profile, dial dialFunc) *engine {
 	e := &engine{
 		msg: msg, p: p, dial: dial, spent: make(chan struct{}),
-		begin: time.Now(), from: p.Warmup, until: p.Warmup + p.Duration, cores: runtime.GOMAXPROCS(0)}
-	if p.Duration == 0 {
+		begin: time.Now(), from: p.Warmup, until: p.Warmup + p.Window(), cores: runtime.GOMAXPROCS(0)}
+	if e.until == e.from {
 		e.until = forever
+	}
+	if p.Open() {
+		e.schedule = p.schedule()
+	}
+	if p.ramping() {
+		e.stages = p.stretches()
+		if p.Warmup > 0 {
+			e.stages = e.stages[1:]
+		}
 	}
 	// One recorder per core: a histogram weighs a quarter of a megabyte, so one
 	// per user would cost more memory than the users do.
 	for range e.cores {
-		e.shards = append(e.shards, newShard())
+		e.shards = append(e.shards, newShard(len(e.stages), intervalOf(p.Window())))
 	}
 	return e
 }

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// openLoad runs a constant arrival rate.
+// openLoad runs a schedule of arrivals.
 func (e *engine) openLoad(w waker) {
 	e.cap = e.p.VUs
 	if e.cap == 0 {
-		e.cap = defaultCap(e.p.Rate.PerSecond, e.p.Timeout)
+		e.cap = defaultCap(e.p.highestRate(), e.p.Timeout)
 	}
-	l := &line{e: e, due: arrivals(e.p.Rate.PerSecond).due}
+	l := &line{e: e, schedule: e.schedule, lostIn: make([]distribution, len(e.stages))}
 	stop := context.AfterFunc(e.ctx, w.wake)
 	defer stop()
 	defer l.users.Wait()
 
-	total := arrivals(e.p.Rate.PerSecond).before(e.until)
+	total := e.schedule.before(e.until)
 	for i := int64(0); i < total; i++ {
 		due := l.due(i)
 		now := e.now()
@@ -39,7 +39,7 @@ func (e *engine) openLoad(w waker) {
 	if e.ctx.Err() != nil {
 		e.interrupt()
 		// What was due by now and did not even get into the line.
-		total = min(total, arrivals(e.p.Rate.PerSecond).before(time.Duration(e.stopped.Load())))
+		total = min(total, e.schedule.before(time.Duration(e.stopped.Load())))
 	}
 	l.close(total)
 }
@@ -64,8 +64,8 @@ func defaultCap(rate float64, timeout time.Duration) int {
 //
 // There are idle users only while nobody waits.
 type line struct {
+	schedule
 	e     *engine
-	due   func(int64) time.Duration
 	users sync.WaitGroup
 
 	mu             sync.Mutex
@@ -73,8 +73,11 @@ type line struct {
 	idle           []*openUser // the last to become idle is the first to go: few connections stay busy
 	made           int
 	closed         bool
-	dropped        int64
 	waited         int64
+
+	// Dropped arrivals by how long they were due: all, and by stage.
+	lost   distribution
+	lostIn []distribution
 }
 
 // openUser is a user that is told when its next request was due.
@@ -124,7 +127,7 @@ func (l *line) takeOrIdle(u *openUser, now time.Duration) (due time.Duration, ok
 		due := l.due(l.taken)
 		l.taken++
 		if due+l.e.p.Timeout <= now {
-			l.drop(due)
+			l.drop(due, l.e.p.Timeout)
 			continue
 		}
 		if l.e.measured(due) {
@@ -140,9 +143,14 @@ func (l *line) takeOrIdle(u *openUser, now time.Duration) (due time.Duration, ok
 	return 0, false
 }
 
-func (l *line) drop(due time.Duration) {
-	if l.e.measured(due) {
-		l.dropped++
+// drop gives up an arrival that has waited for a time.
+func (l *line) drop(due, waited time.Duration) {
+	if !l.e.measured(due) {
+		return
+	}
+	l.lost.record(waited)
+	if i := l.e.stepAt(due); i >= 0 && len(l.lostIn) > 0 {
+		l.lostIn[i].record(waited)
 	}
 }
 
@@ -152,13 +160,15 @@ func (l *line) close(total int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	now := l.e.now()
 	for ; l.taken < max(total, l.arrived); l.taken++ {
-		l.drop(l.due(l.taken))
+		due := l.due(l.taken)
+		l.drop(due, min(now-due, l.e.p.Timeout))
 	}
 	l.arrived = l.taken
 	for _, u := range l.idle {
 		close(u.next)
 	}
 	l.idle = nil
-	l.e.dropped, l.e.waited = l.dropped, l.waited
+	l.e.dropped, l.e.lost, l.e.lostIn, l.e.waited = l.lost.count(), l.lost, l.lostIn, l.waited
 }

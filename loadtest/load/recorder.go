@@ -16,7 +16,8 @@ const (
 )
 
 // distribution is a histogram with what a histogram loses: the exact extremes and
-// sum.
+// sum. The zero value is empty; a histogram weighs a quarter of a megabyte and is
+// made for the first sample.
 type distribution struct {
 	h        *hdr.Histogram
 	min, max time.Duration
@@ -24,11 +25,15 @@ type distribution struct {
 	over     int64   // beyond topTime
 }
 
-func newDistribution() distribution {
-	return distribution{h: hdr.New(1, int64(topTime), significantDigits), min: math.MaxInt64}
+func (d *distribution) histogram() *hdr.Histogram {
+	if d.h == nil {
+		d.h, d.min = hdr.New(1, int64(topTime), significantDigits), math.MaxInt64
+	}
+	return d.h
 }
 
 func (d *distribution) record(t time.Duration) {
+	h := d.histogram()
 	t = max(t, 0)
 	d.min, d.max = min(d.min, t), max(d.max, t)
 	d.sum += float64(t)
@@ -36,39 +41,54 @@ func (d *distribution) record(t time.Duration) {
 		d.over++
 		t = topTime
 	}
-	_ = d.h.RecordValue(int64(t)) // within range, so it cannot fail
+	_ = h.RecordValue(int64(t)) // within range, so it cannot fail
 }
 
 func (d *distribution) merge(o *distribution) {
-	d.h.Merge(o.h) // equal geometry, so nothing is dropped
+	if o.h == nil {
+		return
+	}
+	d.histogram().Merge(o.h) // equal geometry, so nothing is dropped
 	d.min, d.max = min(d.min, o.min), max(d.max, o.max)
 	d.sum += o.sum
 	d.over += o.over
 }
 
-func (d *distribution) count() int64 { return d.h.TotalCount() }
+func (d *distribution) count() int64 {
+	if d.h == nil {
+		return 0
+	}
+	return d.h.TotalCount()
+}
 
-// quantile is the nearest rank: the smallest sample that has a share of at least
-// q at or below it, to three digits. 0 without samples.
+// mean is in milliseconds; there must be samples.
+func (d *distribution) mean() float64 {
+	return d.sum / float64(d.count()) / float64(time.Millisecond)
+}
+
+// quantile is the nearest rank, to three digits. 0 without samples.
 func (d *distribution) quantile(q float64) time.Duration {
 	n := d.count()
 	if n == 0 {
 		return 0
 	}
-	rank := max(1, math.Ceil(q*float64(n)-1e-9))
-	// The library rounds to the nearest rank, where nearest rank means the
-	// ceiling: it is given the percentile of the rank itself.
-	t := time.Duration(d.h.ValueAtPercentile(100 * rank / float64(n)))
+	return d.ranked(rankOf(q, n))
+}
+
+// ranked is the sample of a rank, from 1 to the count, to three digits.
+func (d *distribution) ranked(rank int64) time.Duration {
+	// The library takes a percentile and rounds to the nearest rank: it is
+	// given the percentile of the rank itself.
+	t := time.Duration(d.h.ValueAtPercentile(100 * float64(rank) / float64(d.count())))
 	return min(max(t, d.min), d.max)
 }
 
 // shard records for some of the users.
 type shard struct {
-	mu sync.Mutex
-	// Response times, apart, so that fast failures cannot flatter the answers.
-	ok, failed distribution
-	service    distribution
-	lag        distribution
+	mu       sync.Mutex
+	response tally
+	service  distribution // of all that were sent, whatever became of them
+	lag      distribution
 
 	statuses [1000]int64
 	errors   map[class]int64
@@ -81,41 +101,67 @@ type shard struct {
 	lastEnd   time.Duration // of all, failed ones too
 
 	connections int64
+	onWire      int64   // requests written or begun to be, warm-up included
+	inFlight    float64 // ns that requests were in flight in the window, together
+
+	steps  []step
+	series series
 }
 
-func newShard() *shard {
+// sample is one request that has ended.
+type sample struct {
+	due, sent, done time.Duration
+	outcome
+}
+
+// newShard makes one that keeps so many steps apart, and a series as coarse as
+// interval.
+func newShard(steps int, interval time.Duration) *shard {
 	return &shard{
-		ok: newDistribution(), failed: newDistribution(), service: newDistribution(), lag: newDistribution(),
 		errors: map[class]int64{}, examples: map[class]string{},
+		steps: make([]step, steps), series: series{interval: interval},
 	}
 }
 
-// record takes in one request that counts. late says that it ended after the
-// window.
-func (s *shard) record(due, sent, done time.Duration, late bool, o outcome) {
+// record takes in one request of the measured window.
+func (s *shard) record(e *engine, x sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.service.record(done - sent)
-	s.lag.record(sent - due)
-	s.bytes += o.body
-	s.lastEnd = max(s.lastEnd, done)
-	if o.status != 0 {
-		s.statuses[o.status]++
+	response := x.done - x.due
+	s.response.record(x.class, response)
+	s.service.record(x.done - x.sent)
+	s.lag.record(x.sent - x.due)
+	s.series.record(x.sent-e.from, x.done-e.from, response, x.class)
+	s.bytes += x.body
+	s.lastEnd = max(s.lastEnd, x.done)
+	if len(s.steps) > 0 {
+		s.recordStep(e, x)
+	}
+	if x.status != 0 {
+		s.statuses[x.status]++
 		s.completed++
-		s.lastDone = max(s.lastDone, done)
-		if late {
+		s.lastDone = max(s.lastDone, x.done)
+		if x.done > e.until {
 			s.late++
 		}
 	}
-	if o.class == fine {
-		s.ok.record(done - due)
+	if x.class == fine {
 		return
 	}
-	s.failed.record(done - due)
-	s.errors[o.class]++
-	if o.err != nil && s.examples[o.class] == "" {
-		s.examples[o.class] = describe(o.err)
+	s.errors[x.class]++
+	if x.err != nil && s.examples[x.class] == "" {
+		s.examples[x.class] = describe(x.err)
 	}
+}
+
+// pass takes in what counts of every request, in the warm-up too.
+func (s *shard) pass(written bool, inFlight time.Duration) {
+	s.mu.Lock()
+	if written {
+		s.onWire++
+	}
+	s.inFlight += float64(max(0, inFlight))
+	s.mu.Unlock()
 }
 
 func (s *shard) opened() {
@@ -127,12 +173,11 @@ func (s *shard) opened() {
 func (s *shard) progress() (done, failed int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.service.count(), s.failed.count()
+	return s.service.count(), s.response.count() - s.response.ok.count()
 }
 
 func (s *shard) merge(o *shard) {
-	s.ok.merge(&o.ok)
-	s.failed.merge(&o.failed)
+	s.response.merge(&o.response)
 	s.service.merge(&o.service)
 	s.lag.merge(&o.lag)
 	for i, n := range o.statuses {
@@ -146,10 +191,16 @@ func (s *shard) merge(o *shard) {
 			s.examples[c] = text
 		}
 	}
+	for i := range o.steps {
+		s.steps[i].merge(&o.steps[i])
+	}
+	s.series.merge(&o.series)
 	s.bytes += o.bytes
 	s.completed += o.completed
 	s.late += o.late
 	s.lastDone = max(s.lastDone, o.lastDone)
 	s.lastEnd = max(s.lastEnd, o.lastEnd)
 	s.connections += o.connections
+	s.onWire += o.onWire
+	s.inFlight += o.inFlight
 }

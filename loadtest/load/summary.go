@@ -29,19 +29,22 @@ type Summary struct {
 	Throughput float64 `json:"throughput"`
 	Goodput    float64 `json:"goodput"`
 
-	// ResponseTime runs from the due time: the headline. ServiceTime from the
-	// moment of sending, connecting included where it was needed. Both are over
-	// sent requests; a request that failed without a full response counts as
-	// censored at its age. Null where nothing was sent.
+	// ResponseTime runs from the due time: the headline. It is over all requests
+	// that were due. One that timed out, was cut or was dropped stands in it
+	// with its age, and its true time is longer; one that ended in an error has
+	// a time without end. So quick errors and early
+	// timeouts cannot flatter a quantile. Null where no request has a time.
 	ResponseTime *Times `json:"response_time"`
-	ServiceTime  *Times `json:"service_time"`
+	// ServiceTime runs from the moment of sending, connecting included where it
+	// was needed. It is over all sent requests, those that failed at their age.
+	ServiceTime *Times `json:"service_time"`
 
 	// OKResponseTime is the response time of ok requests alone: it stands
 	// beside the headline wherever quick failures or timeouts bend that.
 	OKResponseTime *Times `json:"ok_response_time"`
 
-	// Censored is how many sent requests stand in the times with their age
-	// because they had no full response: their true times are longer, or none.
+	// Censored is how many requests were given up (timed out, cut or dropped):
+	// their true response times are longer than the ones they stand there with.
 	Censored int64 `json:"censored"`
 	// OverRange is how many samples lie beyond the histogram's hour. They count
 	// there; Max and Mean are exact all the same.
@@ -58,6 +61,11 @@ type Summary struct {
 	BodyBytes int64 `json:"body_bytes"`
 	// ConnectionsOpened by the generator, in the warm-up too.
 	ConnectionsOpened int64 `json:"connections_opened"`
+
+	// Steps has a result for each stage that took time, of a ramping executor.
+	Steps []Step `json:"steps,omitempty"`
+	// Series is the course of the run.
+	Series Series `json:"series"`
 
 	Generator Generator `json:"generator"`
 
@@ -77,8 +85,8 @@ type Requests struct {
 }
 
 // Times are quantiles of one kind of time, in milliseconds: nearest rank, to three
-// digits; mean, min and max are exact. P999 is null below a thousand samples,
-// where it would be the maximum by another name.
+// digits; mean, min and max are exact, over those requests that have a time. P999
+// is null below a thousand samples, where it would be the maximum by another name.
 type Times struct {
 	Mean float64  `json:"mean"`
 	Min  float64  `json:"min"`
@@ -88,6 +96,45 @@ type Times struct {
 	P95  *float64 `json:"p95"`
 	P99  *float64 `json:"p99"`
 	P999 *float64 `json:"p99.9"`
+	// AtLeast names those of the figures above that are lower bounds: so many
+	// requests had no answer that more is not known.
+	AtLeast []string `json:"at_least,omitempty"`
+}
+
+// Step is the result of one stage. Its requests and response times are those due in
+// it; throughput and goodput count what was answered in it.
+type Step struct {
+	At             float64  `json:"at"`      // start, seconds into the window
+	Seconds        float64  `json:"seconds"` // length
+	From           string   `json:"from"`    // level at its start, as in YAML
+	To             string   `json:"to"`      // level at its end
+	Requests       Requests `json:"requests"`
+	Offered        float64  `json:"offered"`
+	Throughput     float64  `json:"throughput"`
+	Goodput        float64  `json:"goodput"`
+	ResponseTime   *Times   `json:"response_time"`
+	OKResponseTime *Times   `json:"ok_response_time"`
+}
+
+// Series is the course of a run in equal intervals: seconds, or longer ones where
+// there would be more than 600.
+type Series struct {
+	Interval float64 `json:"interval"` // seconds
+	Points   []Point `json:"points"`
+}
+
+// Point is one interval, by the moments at which things happened: the sent column
+// shows what the generator did, the others what the target did. Times are the
+// response times of ok requests, in milliseconds to one digit (the maximum is
+// exact); null where there were none.
+type Point struct {
+	At     float64  `json:"at"` // start, seconds into the window
+	Sent   int64    `json:"sent"`
+	OK     int64    `json:"ok"`
+	Failed int64    `json:"failed"`
+	OKP50  *float64 `json:"ok_p50"`
+	OKP99  *float64 `json:"ok_p99"`
+	OKMax  *float64 `json:"ok_max"`
 }
 
 // Generator is what the load generator says of itself.
@@ -103,36 +150,28 @@ type Generator struct {
 	Waited int64 `json:"waited"`
 }
 
-// fewForP999 is the fewest samples of which one lies beyond the p99.9.
-const fewForP999 = 1000
-
 // times are the figures of a distribution, nil of an empty one.
 func (d *distribution) times() *Times {
 	n := d.count()
 	if n == 0 {
 		return nil
 	}
-	q := func(q float64) *float64 { return new(millis(d.quantile(q))) }
-	t := &Times{
-		Mean: d.sum / float64(n) / float64(time.Millisecond),
-		Min:  millis(d.min), Max: millis(d.max),
-		P50: q(.5), P90: q(.9), P95: q(.95), P99: q(.99),
+	x := &Times{Mean: d.mean(), Min: millis(d.min), Max: millis(d.max)}
+	for _, q := range x.quantiles(n) {
+		*q.to = new(millis(d.quantile(q.q)))
 	}
-	if n >= fewForP999 {
-		t.P999 = q(.999)
-	}
-	return t
+	return x
 }
 
 func millis(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
 
 // summary merges what the shards recorded. The run has ended.
 func (e *engine) summary() *Summary {
-	all := newShard()
+	all := newShard(len(e.stages), e.shards[0].series.interval)
 	for _, s := range e.shards {
 		all.merge(s)
 	}
-	ok, sent := all.ok.count(), all.service.count()
+	ok, sent := all.response.ok.count(), all.service.count()
 	s := &Summary{
 		Schema:      SummarySchema,
 		Executor:    e.p.Executor,
@@ -142,8 +181,7 @@ func (e *engine) summary() *Summary {
 			OK: ok, Failed: sent - ok, Dropped: e.dropped,
 		},
 		ServiceTime:       all.service.times(),
-		OKResponseTime:    all.ok.times(),
-		Censored:          sent - all.completed,
+		OKResponseTime:    all.response.ok.times(),
 		Errors:            map[string]int64{},
 		ErrorExamples:     map[string]string{},
 		Statuses:          map[string]int64{},
@@ -152,10 +190,12 @@ func (e *engine) summary() *Summary {
 		Valid:             true,
 		Warnings:          []string{},
 	}
-	response := &all.failed
-	response.merge(&all.ok)
-	s.ResponseTime = response.times()
-	s.OverRange = response.over
+	all.response.censored.merge(&e.lost)
+	s.ResponseTime = all.response.times()
+	s.Censored = all.response.censored.count()
+	s.OverRange = all.response.ok.over + all.response.censored.over
+	s.Steps = e.steps(all)
+	s.Series = Series{Interval: all.series.interval.Seconds(), Points: all.series.points()}
 	for c, n := range all.errors {
 		s.Errors[string(c)] = n
 	}

@@ -61,7 +61,10 @@ func TestResponseTimeOmitsNothing(t *testing.T) {
 func shareAbove(e *engine, limit time.Duration) float64 {
 	var above, all int64
 	for _, s := range e.shards {
-		for _, d := range []*distribution{&s.ok, &s.failed} {
+		for _, d := range []*distribution{&s.response.ok, &s.response.censored} {
+			if d.h == nil {
+				continue
+			}
 			for _, bar := range d.h.Distribution() {
 				all += bar.Count
 				if bar.From > int64(limit) {

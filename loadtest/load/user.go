@@ -45,16 +45,27 @@ func (e *engine) newUser(i int) *user {
 // it was done.
 func (u *user) send(due time.Duration) time.Duration {
 	sent := u.e.now()
-	out := u.exchange(sent, sent+u.e.p.Timeout)
+	out := u.exchange(sent, u.e.giveUpAt(sent))
 	done := u.e.now()
 	u.lastDone = done
 	if out.class == timeout && done >= u.e.until {
 		out.class = cut
 	}
+	u.shard.pass(!u.dialError, min(done, u.e.until)-max(sent, u.e.from))
 	if u.e.measured(due) {
-		u.shard.record(due, sent, done, done > u.e.until, out)
+		u.shard.record(u.e, sample{due, sent, done, out})
 	}
 	return done
+}
+
+// giveUpAt is when a request that is sent now is given up: at its timeout, or at the
+// end of what the end of the run waits.
+func (e *engine) giveUpAt(sent time.Duration) time.Duration {
+	at := sent + e.p.Timeout
+	if e.p.GracefulStop > 0 && e.until != forever {
+		at = min(at, e.until+e.p.GracefulStop)
+	}
+	return at
 }
 
 // exchange writes the request and reads the answer.

@@ -1,0 +1,85 @@
+package load
+
+import (
+	"sort"
+	"time"
+)
+
+// step is what a stage came to.
+type step struct {
+	// Requests that were due in it, whenever they ended.
+	tally
+	completed int64
+	// What ended in it, whenever it was due: the rate at which the target
+	// worked then.
+	doneIn, okIn int64
+}
+
+func (s *step) merge(o *step) {
+	s.tally.merge(&o.tally)
+	s.completed += o.completed
+	s.doneIn += o.doneIn
+	s.okIn += o.okIn
+}
+
+// stepAt is the stage that a moment belongs to, -1 for one before or after all.
+func (e *engine) stepAt(t time.Duration) int {
+	if t < e.from || t >= e.until {
+		return -1
+	}
+	return sort.Search(len(e.stages), func(i int) bool { return e.stages[i].to > t })
+}
+
+func (s *shard) recordStep(e *engine, x sample) {
+	if i := e.stepAt(x.due); i >= 0 {
+		s.steps[i].record(x.class, x.done-x.due)
+		if x.status != 0 {
+			s.steps[i].completed++
+		}
+	}
+	if i := e.stepAt(x.done); i >= 0 && x.status != 0 {
+		s.steps[i].doneIn++
+		if x.class == fine {
+			s.steps[i].okIn++
+		}
+	}
+}
+
+// steps are the results of the stages that took time, as far as the run came.
+func (e *engine) steps(all *shard) []Step {
+	var out []Step
+	level := func(x float64) Level {
+		if e.p.Executor == RampingVUs {
+			return Level{Users: int(x)}
+		}
+		l := Level{}
+		l.Rate.PerSecond = x
+		return l
+	}
+	for i, stage := range e.stages {
+		end := stage.to
+		if stopped := time.Duration(e.stopped.Load()); stopped != 0 {
+			end = min(end, stopped)
+		}
+		if end <= stage.from {
+			break
+		}
+		s := &all.steps[i]
+		length := (end - stage.from).Seconds()
+		sent := s.count()
+		r := Requests{Sent: sent, Completed: s.completed, OK: s.ok.count(), Failed: sent - s.ok.count()}
+		if e.lostIn != nil {
+			r.Dropped = e.lostIn[i].count()
+			s.censored.merge(&e.lostIn[i])
+		}
+		r.Planned = r.Sent + r.Dropped
+		out = append(out, Step{
+			At: (stage.from - e.from).Seconds(), Seconds: length,
+			From: level(stage.start).String(), To: level(stage.end).String(),
+			Requests: r,
+			Offered:  float64(r.Planned) / length, Throughput: float64(s.doneIn) / length, Goodput: float64(s.okIn) / length,
+			ResponseTime: s.times(), OKResponseTime: s.ok.times(),
+		})
+	}
+	return out
+}
