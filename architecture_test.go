@@ -65,7 +65,8 @@ var lattice = map[string]struct{ ours, theirs string }{
 	// Top: configuration and wiring.
 	"configs":             {},
 	"internal/strictyaml": {ours: "internal/conf", theirs: "github.com/goccy/go-yaml"},
-	"internal/config":     {ours: "backend configs gateway internal/conf internal/strictyaml loadtest/experiment loadtest/load"},
+	"internal/config": {ours: "backend configs gateway internal/conf internal/strictyaml loadtest/experiment loadtest/load " +
+		"loadtest/result loadtest/threshold"},
 	"internal/cli": {
 		ours: "backend clients clients/registry gateway internal/conf internal/config " +
 			"loadtest/experiment loadtest/load loadtest/report loadtest/result server",

@@ -33,6 +33,9 @@ type file struct {
 	Gateway    gateway.Config                `yaml:"gateway"`
 	Experiment Experiment                    `yaml:"experiment"`
 	Profiles   map[string]strictyaml.Overlay `yaml:"profiles"`
+	// Thresholds are what every arm must keep, like p99: "< 50ms". Default
+	// none.
+	Thresholds map[string]string `yaml:"thresholds"`
 }
 
 // Experiment is the experiment section.

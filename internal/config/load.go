@@ -14,6 +14,7 @@ import (
 	"gatebench/internal/conf"
 	"gatebench/internal/strictyaml"
 	"gatebench/loadtest/experiment"
+	"gatebench/loadtest/threshold"
 )
 
 // Options are what a configuration depends on besides its file.
@@ -34,6 +35,8 @@ type Config struct {
 	Backend backend.Config
 	// Plan is the experiment with its arms worked out.
 	Plan experiment.Plan
+	// Thresholds are what its result is held against, by name.
+	Thresholds []threshold.Threshold
 
 	document
 }
@@ -101,6 +104,8 @@ func decode(name string, d *strictyaml.Document, o Options) (*Config, error) {
 	if !faulty(err, "experiment.arms") {
 		errs = append(errs, doc.readArms())
 	}
+	thresholds, err := doc.readThresholds(err)
+	errs = append(errs, err)
 	plan := doc.plan(name)
 	errs = append(errs, doc.checkPlan(plan, strictyaml.Join(errs...) == nil))
 	if err := strictyaml.Join(errs...); err != nil {
@@ -109,7 +114,7 @@ func decode(name string, d *strictyaml.Document, o Options) (*Config, error) {
 	if err := doc.writeFiles(&plan); err != nil {
 		return nil, err
 	}
-	return &Config{Name: name, Gateway: doc.file.Gateway, Backend: doc.file.Backend, Plan: plan, document: doc}, nil
+	return &Config{Name: name, Gateway: doc.file.Gateway, Backend: doc.file.Backend, Plan: plan, Thresholds: thresholds, document: doc}, nil
 }
 
 // faulty reports whether something at path could not be decoded, so that what

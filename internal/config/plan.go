@@ -322,8 +322,9 @@ func (d *document) effective(p experiment.Plan) ([]byte, error) {
 	doc := struct {
 		Experiment Experiment              `yaml:"experiment"`
 		Profiles   map[string]load.Profile `yaml:"profiles"`
+		Thresholds map[string]string       `yaml:"thresholds"`
 		Arms       []armSections           `yaml:"arms"`
-	}{d.file.Experiment, map[string]load.Profile{}, nil}
+	}{d.file.Experiment, map[string]load.Profile{}, d.file.Thresholds, nil}
 	doc.Experiment.Profiles = d.chosenProfiles()
 	for _, pr := range p.Profiles {
 		doc.Profiles[pr.Name] = pr.Profile

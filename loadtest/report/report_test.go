@@ -18,6 +18,7 @@ import (
 
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
+	"gatebench/loadtest/threshold"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -52,16 +53,17 @@ func made(n int, noise float64, ratios map[string]float64) *result.Document {
 				result.Trial{Arm: a.Name, Block: block, Phase: result.Duet, Profile: "duet", Position: position, Valid: true, Requests: 9000,
 					Metrics: map[string]float64{"cpu_us_per_request": 60 * wobble(), "allocs_per_request": 80 * ratio, "alloc_bytes_per_request": 7000 * ratio}},
 				result.Trial{Arm: a.Name, Block: block, Phase: result.Solo, Profile: "steady", Position: position, Valid: true, Requests: 4286,
-					Metrics: map[string]float64{"response_time_p50": 0.4 * wobble(), "response_time_p90": 0.7 * wobble(), "response_time_p99": 1.9 * wobble(),
-						"throughput": 2143, "connections_opened": 12 * ratio, "memory_peak_bytes": 30 << 20}},
+					Metrics: map[string]float64{"response_time_min": 0.2, "response_time_mean": 0.5 * ratio, "response_time_p95": 1.1 * ratio, "response_time_max": 3 + float64(block), "response_time_p50": 0.4 * wobble(), "response_time_p90": 0.7 * wobble(), "response_time_p99": 1.9 * wobble(),
+						"throughput": 2143, "received_bytes_per_second": 2143 * 120, "connections_opened": 12 * ratio, "memory_peak_bytes": 30 << 20}},
 			)
 		}
 	}
 	return d
 }
 
-func TestReports(t *testing.T) {
-	cases := map[string]func() *result.Document{
+// documents are what a report must be able to show, not concluded yet.
+func documents() map[string]func() *result.Document {
+	return map[string]func() *result.Document{
 		"healthy": func() *result.Document {
 			return made(8, 0.02, map[string]float64{"resty": 1.19, "fasthttp": 0.6})
 		},
@@ -94,12 +96,32 @@ func TestReports(t *testing.T) {
 			voidArm(d, d.Arms[1].Name, 1, "reset by \x1b]0;title\x07 peer\r\nGET / HTTP/1.1")
 			return d
 		},
+		"identical": func() *result.Document { return made(8, 0, nil) },
+		"no-arms":   func() *result.Document { return &result.Document{Schema: result.Schema} },
 	}
-	for name, doc := range cases {
+}
+
+// concluded is a document as a run leaves it, held against thresholds.
+func concluded(t *testing.T, d *result.Document) *result.Document {
+	t.Helper()
+	Conclude(d)
+	var ts []threshold.Threshold
+	for _, line := range [][2]string{{"errors", "< 0.1%"}, {"p99", "< 2.5ms"}, {"p99 vs baseline", "<= +10%"}, {"cpu vs baseline", "<= +1%"}} {
+		bound, err := threshold.Parse(line[0], line[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts = append(ts, bound)
+	}
+	Check(d, ts)
+	return d
+}
+
+func TestReports(t *testing.T) {
+	for name, doc := range documents() {
 		for _, width := range []int{40, 80, 100} {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
-				d := doc()
-				Conclude(d)
+				d := concluded(t, doc())
 				var b strings.Builder
 				if err := Text(&b, Summarize(d), width); err != nil {
 					t.Fatal(err)

@@ -203,7 +203,11 @@ func (s Summary) failed() []string {
 	for _, warning := range s.Warnings {
 		lines = append(lines, "warning: "+warning)
 	}
-	if len(lines) == 0 {
+	switch {
+	case len(lines) > 0:
+	case s.Trials == 0:
+		lines = []string{"no data: there is no trial"}
+	default:
 		lines = []string{"nothing: zero errors, no void trial"}
 	}
 	return lines
@@ -302,6 +306,9 @@ func blocks(doc *result.Document) int {
 }
 
 func judged(doc *result.Document) []Judged {
+	if len(doc.Arms) == 0 {
+		return nil
+	}
 	var js []Judged
 	for _, s := range series(doc) {
 		j := Judged{Metric: s.metric, Profile: s.profile, Blocks: len(s.figures[doc.Arms[0].Name])}
