@@ -28,7 +28,7 @@ func bodyCases() []testCase {
 		rule("bad-chunk", "a chunk size that is none is an error of kind protocol", truncated(chunkedHead+chunk("12345")+"zz\r\n", false)),
 		rule("response-body-limit", "limits.response_body: a longer length fails at once, an unknown one at the byte beyond, HEAD never; kind response_too_large", responseBodyLimit),
 		rule("request-body-error", "an *Error that reading the request body gives keeps its kind, and upstream never sees a complete request", requestBodyError),
-		rule("short-request-body", "a request body shorter than its length is an error, and upstream never sees a complete request", shortRequestBody),
+		rule("short-request-body", "a request body shorter than its length is an error of kind bad_request, and upstream never sees a complete request", shortRequestBody),
 		rule("end-once", "End runs the hooks once, the last registered first, however often it is called", endOnce),
 		rule("parallel-bodies", "users at once, some hanging up half-way, get their own bytes and no others' (valyala/fasthttp#1109, #1743)", parallelBodies),
 	}
@@ -231,7 +231,7 @@ func shortRequestBody(c *check) {
 			c.errorf("got status %d, want an error", resp.Status)
 			return
 		}
-		c.checkError(err)
+		c.kind(err, clients.BadRequest)
 	})
 	if n := complete(); n > 0 {
 		c.errorf("upstream saw a complete request")

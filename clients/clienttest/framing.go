@@ -157,7 +157,7 @@ func responseFraming(c *check) {
 		if resp.ContentLength != tt.length {
 			c.errorf("%s: length %d, want %d", tt.target, resp.ContentLength, tt.length)
 		}
-		for _, name := range []string{"Content-Length", "Transfer-Encoding"} {
+		for _, name := range []string{"Content-Length", "Transfer-Encoding", "Connection"} {
 			if resp.Fields.Has(name) {
 				c.errorf("%s: %s stands among the fields", tt.target, name)
 			}

@@ -26,6 +26,7 @@ func retryCases() []testCase {
 		rule("retry-no-body", "a request with a body is sent once: its body is gone (go-resty/resty#1156)", retryNoBody),
 		rule("retry-connections", "a retried answer gives its connection back", retryConnections),
 		rule("retry-stalled", "a retried answer whose body does not come is given up, not waited for", retryStalled),
+		rule("retry-then-slow", "what bounded the rest of a retried answer does not strike the body of the next", retryThenSlow),
 		rule("retry-after", "Retry-After is waited for", retryAfter),
 		rule("retry-after-capped", "Retry-After never waits beyond backoff.max, and one that makes no sense is ignored (hashicorp/go-retryablehttp#247)", retryAfterCapped),
 		rule("retry-within-request-timeout", "timeouts.request bounds attempts and waits together", retryWithinRequestTimeout),
@@ -232,6 +233,24 @@ func retryStalled(c *check) {
 	})
 	cl := c.client(u, retrying(3, "5xx"))
 	c.returns("three attempts", func() { c.ok(cl, get("/"), "-") })
+}
+
+func retryThenSlow(c *check) {
+	u := c.serve(func(p *peer) {
+		for first := p.n == 1; ; first = false {
+			if _, err := p.request(); err != nil {
+				return
+			}
+			if first {
+				p.send("HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\n")
+				p.send("12345")
+				continue
+			}
+			p.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+			p.trickle("12345", 2*limit)
+		}
+	})
+	c.ok(c.client(u, retrying(2, "5xx")), get("/"), "12345")
 }
 
 func retryAfter(c *check) {

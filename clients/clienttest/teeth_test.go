@@ -517,6 +517,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		}),
 		"upload-unread": never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
 		"upload-silent": never(func(s *clients.Settings) *time.Duration { return &s.Timeouts.BodyIdle }),
+		"no-lingering":  keys(func(s *clients.Settings) { s.Pool.KeepAlive = false }),
 		"no-limits":     does(cut),
 
 		"reuse": keys(func(s *clients.Settings) { s.Pool.KeepAlive = false }),
@@ -565,6 +566,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		"retry-methods":                keys(func(s *clients.Settings) { s.Retry.MaxAttempts = 1 }),
 		"retry-no-body":                again(busy),
 		"retry-connections":            keys(func(s *clients.Settings) { s.Pool.KeepAlive = false }),
+		"retry-then-slow":              does(cut),
 		"retry-stalled":                keys(func(s *clients.Settings) { s.Retry.RetryOn = nil }),
 		"retry-after":                  keys(func(s *clients.Settings) { s.Retry.Backoff.Max = time.Millisecond }),
 		"retry-after-capped":           keys(func(s *clients.Settings) { s.Retry.Backoff.Max = 2 * grace }),

@@ -27,6 +27,7 @@ func timeoutCases() []testCase {
 		rule("slow-reader", "a reader that takes its time is not silence of upstream's", slowReader),
 		rule("upload-unread", "an upload that upstream stops reading ends after timeouts.body_idle: kind timeout_body", uploadUnread),
 		rule("upload-silent", "an upload that downstream stops giving ends after timeouts.body_idle: kind timeout_body", uploadSilent),
+		rule("no-lingering", "what bounded one exchange does not strike the next on its connection", noLingering),
 		rule("no-limits", "a timeout of 0 switches the bound off", noLimits),
 	}
 }
@@ -199,7 +200,10 @@ func slowBody(c *check) {
 		}
 		p.awaitClose()
 	})
-	c.ok(c.client(u, flowing), get("/"), strings.Repeat("x", pieces))
+	for _, bodyIdle := range []time.Duration{6 * limit, 0} {
+		cl := c.client(u, flowing, timeouts(func(t *clients.Timeouts) { t.BodyIdle = bodyIdle }))
+		c.ok(cl, get("/"), strings.Repeat("x", pieces))
+	}
 }
 
 func slowReader(c *check) {
@@ -234,6 +238,22 @@ func uploadSilent(c *check) {
 	r, w := io.Pipe()
 	c.onEnd(func() { _ = w.Close() })
 	c.lasts(limit, func() { c.fails(cl, streaming("/", r), clients.TimeoutBody) })
+}
+
+func noLingering(c *check) {
+	u := c.always(ok("-"))
+	cl, dialer := c.dialingClient(u, func(s *clients.Settings) {
+		s.Timeouts.ResponseHeader, s.Timeouts.Request, s.Timeouts.BodyIdle = 4*limit, 4*limit, 4*limit
+	})
+	large := noise(1<<20, 1)
+	c.ok(cl, post("/", large), "-")
+	<-time.After(5 * limit)
+	c.ok(cl, get("/"), "-")
+	<-time.After(5 * limit)
+	c.ok(cl, post("/", large), "-")
+	if n := dialer.Opened(); n != 1 {
+		c.errorf("%d connections, want 1", n)
+	}
 }
 
 func noLimits(c *check) {

@@ -197,14 +197,11 @@ func (x *exchange) release() {
 
 // classify gives the kind of an error of the library's.
 func (x *exchange) classify(err error) *clients.Error {
-	if x.up.err != nil {
-		return x.up.err
+	if e, ok := errors.AsType[*clients.Error](err); ok { // the dialer's, or the upload's
+		return &clients.Error{Kind: e.Kind, Err: e.Err}
 	}
 	if x.ctx.Err() != nil { // late, but nobody waits any more: no fault of upstream's
 		return &clients.Error{Kind: clients.Canceled, Err: context.Cause(x.ctx)}
-	}
-	if e, ok := errors.AsType[*clients.Error](err); ok {
-		return &clients.Error{Kind: e.Kind, Err: e.Err}
 	}
 	kind := clients.Protocol
 	switch _, small := errors.AsType[*fasthttp.ErrSmallBuffer](err); {
@@ -216,8 +213,6 @@ func (x *exchange) classify(err error) *clients.Error {
 		kind = clients.ResponseTooLarge
 	case errors.Is(err, fasthttp.ErrTimeout):
 		kind = clients.TimeoutHeader
-	case x.conn != nil && x.conn.phase == sending:
-		kind = clients.BadRequest // the body is not as long as was said
 	}
 	return &clients.Error{Kind: kind, Err: err}
 }
@@ -228,35 +223,41 @@ func (x *exchange) classify(err error) *clients.Error {
 type upload struct {
 	x    *exchange
 	body io.Reader
-	err  *clients.Error // what reading it gave
+	left int64 // bytes to come, negative if unknown
 }
+
+var errLength = errors.New("the request body is not as long as it said")
 
 func (u *upload) Read(p []byte) (n int, err error) {
 	defer func() {
 		// Beyond here a panic would leave the library's pool a place short.
 		if v := recover(); v != nil {
-			n, err = 0, u.failed(fmt.Errorf("panic: %v", v))
+			n, err = 0, uploadError(fmt.Errorf("panic: %v", v))
 		}
 	}()
 	if c := connOf(u.x.lib); c != nil {
 		u.x.watch(c)
 	}
 	n, err = u.body.Read(p)
-	if err == io.EOF && !u.x.unwatch() {
-		err = &clients.Error{Kind: clients.Canceled, Err: context.Cause(u.x.ctx)}
+	switch known := u.left >= 0; {
+	case known && (int64(n) > u.left || err == io.EOF && int64(n) < u.left):
+		n, err = 0, errLength
+	case known:
+		u.left -= int64(n)
 	}
-	if err != nil && err != io.EOF {
-		err = u.failed(err)
+	switch {
+	case err == io.EOF && !u.x.unwatch():
+		err = &clients.Error{Kind: clients.Canceled, Err: context.Cause(u.x.ctx)}
+	case err != nil && err != io.EOF:
+		err = uploadError(err)
 	}
 	return n, err
 }
 
-// failed keeps err, whatever the library makes of it.
-func (u *upload) failed(err error) *clients.Error {
-	e, ok := errors.AsType[*clients.Error](err)
-	if !ok {
-		e = &clients.Error{Kind: clients.BadRequest, Err: err}
+// uploadError is downstream's fault, unless err knows better.
+func uploadError(err error) *clients.Error {
+	if e, ok := errors.AsType[*clients.Error](err); ok {
+		return e
 	}
-	u.err = e
-	return e
+	return &clients.Error{Kind: clients.BadRequest, Err: err}
 }

@@ -247,7 +247,7 @@ func (c *client) send(ctx context.Context, req *clients.Request, deadline time.T
 	c.fill(out, req)
 	out.SetTimeout(limit)
 	if req.Body != nil {
-		x.up.x, x.up.body = x, req.Body
+		x.up = upload{x: x, body: req.Body, left: req.ContentLength}
 		out.SetBodyStream(&x.up, int(req.ContentLength))
 	}
 	err := c.host.Do(out, x.lib)

@@ -297,6 +297,65 @@ func TestTimeoutAfterCancellationIsCanceled(t *testing.T) {
 	}
 }
 
+// The abort may strike at any time from the cancellation on, so the connection is
+// not for the pool although its body was read whole.
+func TestConnectionOfCanceledExchangeIsNotPooled(t *testing.T) {
+	more := make(chan bool)
+	s := settings(t, func(*http.Request, int) string {
+		go func() { more <- true }()
+		return "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12"
+	})
+	c := newClient(t, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	resp, err := c.Do(ctx, get("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-more
+	x := resp.Body.(*exchange)
+	x.watch(x.conn) // as a read that waits does
+	x.conn.Conn = &replay{Conn: x.conn.Conn, left: "345"}
+	if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "12345" {
+		t.Fatalf("got %q, %v", b, err)
+	}
+	cancel()
+	resp.End(nil)
+	if n := c.host.ConnsCount(); n != 0 {
+		t.Errorf("%d connections in the pool", n)
+	}
+}
+
+// replay gives some bytes of its own.
+type replay struct {
+	net.Conn
+	left string
+}
+
+func (r *replay) Read(p []byte) (int, error) {
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+func TestTimeUpBeforeTheLibraryBegins(t *testing.T) {
+	s := settings(t, func(*http.Request, int) string { return ok("-") })
+	s.Retry.PerTryTimeout = 1
+	if _, err := newClient(t, s).Do(context.Background(), get("/")); clients.KindOf(err) != clients.TimeoutHeader {
+		t.Errorf("got %v, want timeout_header", err)
+	}
+}
+
+func TestBodyLongerThanItsLengthIsRefused(t *testing.T) {
+	s := settings(t, func(*http.Request, int) string { return ok("-") })
+	c := newClient(t, s)
+	req := get("/")
+	req.Method, req.Body, req.ContentLength = "POST", strings.NewReader("1234567890"), 5
+	if _, err := c.Do(context.Background(), req); clients.KindOf(err) != clients.BadRequest {
+		t.Errorf("got %v, want bad_request", err)
+	}
+}
+
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("broken body") }
@@ -333,6 +392,22 @@ func TestOwnedFieldsOutliveTheExchange(t *testing.T) {
 	}
 	if len(kept) != 1 || kept[0] != (clients.Field{Name: "x-Odd-CASE", Value: "1"}) {
 		t.Errorf("after End the owned fields are %q", kept)
+	}
+}
+
+func TestBodyErrorStays(t *testing.T) {
+	s := settings(t, func(*http.Request, int) string {
+		return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\n1234567890\r\n0\r\n\r\n"
+	})
+	s.Limits.ResponseBody = 5
+	resp, err := newClient(t, s).Do(context.Background(), get("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.End(nil)
+	_, _ = io.ReadAll(resp.Body)
+	if _, err := resp.Body.Read(make([]byte, 5)); clients.KindOf(err) != clients.ResponseTooLarge {
+		t.Errorf("a read after the error gave %v", err)
 	}
 }
 
