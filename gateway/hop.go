@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -296,9 +297,13 @@ func (h *hop) inbound(resp *clients.Response, offer string) error {
 			return err
 		}
 	}
+	announced := announcedTrailers(resp)
 	kept, ok := endToEndOnly(resp.Fields)
 	if !ok {
 		return &clients.Error{Kind: clients.Protocol, Err: errMalformedField}
+	}
+	if announced != "" {
+		kept.Add("Trailer", announced)
 	}
 	if switching {
 		kept.Add("Connection", "Upgrade")
@@ -314,17 +319,40 @@ func (h *hop) inbound(resp *clients.Response, offer string) error {
 
 var errMalformedField = errors.New("a field is malformed")
 
-// endToEndTrailers drops from a trailer section what ends here, and what would
-// frame or route the message if a recipient merged it into the head (RFC 9110,
-// section 6.5.1).
+// announcedTrailers lists the names that upstream has announced and this hop will
+// pass on, as the value of a Trailer field of its own: a server may be able to send
+// only what it has announced.
+func announcedTrailers(resp *clients.Response) (list string) {
+	if resp.Trailers == nil {
+		return ""
+	}
+	for _, f := range resp.Fields {
+		if !clients.EqualName(f.Name, "Trailer") {
+			continue
+		}
+		for name := range strings.SplitSeq(f.Value, ",") {
+			if name = trim(name); isToken(name) && !endsHere(roleOf(name)) && !framesOrRoutes(name) {
+				list = join(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// framesOrRoutes reports whether a trailer of that name would frame or route the
+// message if a recipient merged it into the head (RFC 9110, section 6.5.1).
+func framesOrRoutes(name string) bool {
+	return clients.EqualName(name, "Content-Length") || clients.EqualName(name, "Host")
+}
+
+// endToEndTrailers drops from a trailer section what ends here, and what
+// would frame or route the message.
 func endToEndTrailers(received func() clients.Fields) func() clients.Fields {
 	return func() clients.Fields {
 		kept, ok := endToEndOnly(received())
 		if !ok {
 			return nil
 		}
-		kept.Del("Content-Length")
-		kept.Del("Host")
-		return kept
+		return slices.DeleteFunc(kept, func(f clients.Field) bool { return framesOrRoutes(f.Name) })
 	}
 }

@@ -422,6 +422,9 @@ func TestTrailers(t *testing.T) {
 		return resp, err
 	}
 	resp, _ := h.serve(inbound("GET", "/"))
+	if got := resp.Fields; len(got) != 1 { // Via
+		t.Errorf("without an announcement: %v", got)
+	}
 	if diff := cmp.Diff(clients.Fields(fields("X-Sum: 1")), resp.Trailers()); diff != "" {
 		t.Errorf("downstream got (-want +got):\n%s", diff)
 	}
@@ -433,6 +436,17 @@ func TestTrailers(t *testing.T) {
 	h.upstream.answer = responds(200)
 	if resp, _ = h.serve(inbound("GET", "/")); resp.Trailers != nil {
 		t.Error("trailers out of nothing")
+	}
+
+	// What is announced is announced anew, but for what does not go on.
+	h.upstream.answer = func(ctx context.Context, r *clients.Request) (*clients.Response, error) {
+		resp, err := responds(200, fields("Trailer: X-Sum, Transfer-Encoding,Host", "trailer: X-Late", "Trailer: , a b")...)(ctx, r)
+		resp.Trailers = func() clients.Fields { return nil }
+		return resp, err
+	}
+	resp, _ = h.serve(inbound("GET", "/"))
+	if got := resp.Fields.Get("Trailer"); got != "X-Sum, X-Late" {
+		t.Errorf("announced downstream: %q, want X-Sum and X-Late", got)
 	}
 }
 
