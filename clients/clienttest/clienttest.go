@@ -55,9 +55,9 @@ func Rules() []Rule {
 	return rs
 }
 
-// Run checks every case against clients made by new, each as a subtest. A case
+// Run checks every case against clients made by factory, each as a subtest. A case
 // named by a deviation must fail.
-func Run(t *testing.T, new Factory, deviations ...clients.Deviation) {
+func Run(t *testing.T, factory Factory, deviations ...clients.Deviation) {
 	t.Helper()
 	reasons := make(map[string]string)
 	for _, d := range deviations {
@@ -76,7 +76,7 @@ func Run(t *testing.T, new Factory, deviations ...clients.Deviation) {
 			if declared {
 				patience = grace / 8 // what must fail need not be waited for
 			}
-			problems, skipped := tc.check(new, patience)
+			problems, skipped := tc.check(factory, patience)
 			if skipped != "" {
 				t.Skip(skipped)
 			}
@@ -115,8 +115,8 @@ const bound = 10 * time.Second
 const grace = 2 * time.Second
 
 // check runs the case and returns all that is wrong.
-func (tc testCase) check(new Factory, grace time.Duration) (problems []string, skipped string) {
-	c := &check{newClient: new, grace: grace}
+func (tc testCase) check(factory Factory, grace time.Duration) (problems []string, skipped string) {
+	c := &check{newClient: factory, grace: grace}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	c.ctx = ctx
 	done := make(chan struct{})

@@ -2,7 +2,6 @@ package clienttest
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"gatebench/clients"
 )
@@ -315,14 +313,6 @@ func (p *peer) reset() {
 
 // awaitClose returns when the other side has closed, whatever it sent before.
 func (p *peer) awaitClose() { _, _ = io.Copy(io.Discard, p.br) }
-
-// goneWithin reports whether the other side closes within d.
-func (p *peer) goneWithin(d time.Duration) bool {
-	_ = p.SetReadDeadline(time.Now().Add(d))
-	_, err := io.Copy(io.Discard, p.br)
-	ne, ok := errors.AsType[net.Error](err)
-	return !ok || !ne.Timeout()
-}
 
 // closedButFor waits until at most n connections are open, and reports whether
 // that came about.
