@@ -65,13 +65,38 @@ func Run(ctx context.Context, t Target, p Profile, progress func(Progress)) (*Su
 	if err != nil {
 		return nil, err
 	}
-	e := newEngine(msg, p, dial)
+	begin := time.Now()
+	once := func(ctx context.Context, p Profile) (*Summary, error) {
+		return runOnce(ctx, t.URL, newEngine(msg, p, dial), since(begin, progress))
+	}
+	if p.Executor == MaxRateSearch {
+		return searchRun(ctx, p, once)
+	}
+	return once(ctx, p)
+}
+
+func runOnce(ctx context.Context, url string, e *engine, progress func(Progress)) (*Summary, error) {
 	if err := e.run(ctx, newWaker, progress); err != nil {
 		return nil, err
 	}
 	s := e.summary()
-	s.URL = t.URL
+	s.URL = url
 	return s, nil
+}
+
+// since reports progress in time since begin, where several runs are one.
+func since(begin time.Time, progress func(Progress)) func(Progress) {
+	if progress == nil {
+		return nil
+	}
+	return func(p Progress) {
+		earlier := time.Since(begin) - p.Elapsed
+		p.Elapsed += earlier
+		if p.Total > 0 {
+			p.Total += earlier
+		}
+		progress(p)
+	}
 }
 
 // runnable is what a profile must be beyond valid.

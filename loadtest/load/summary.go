@@ -64,6 +64,9 @@ type Summary struct {
 
 	// Steps has a result for each stage that took time, of a ramping executor.
 	Steps []Step `json:"steps,omitempty"`
+	// Search is the result of max-rate-search; the other figures are then those
+	// of its trial at the highest rate that met the objective.
+	Search *Search `json:"search,omitempty"`
 	// Series is the course of the run.
 	Series Series `json:"series"`
 
@@ -114,6 +117,31 @@ type Step struct {
 	Goodput        float64  `json:"goodput"`
 	ResponseTime   *Times   `json:"response_time"`
 	OKResponseTime *Times   `json:"ok_response_time"`
+}
+
+// Search is the highest rate that meets an objective: it was met at Lo and missed at
+// Hi, which is at most a twentieth more, requests per second.
+type Search struct {
+	Objective Objective `json:"objective"`
+	// Lo is null if it was met nowhere, Hi if it was missed nowhere.
+	Lo *float64 `json:"lo"`
+	Hi *float64 `json:"hi"`
+	// Confirmed says that four of five trials agreed at either end.
+	Confirmed bool `json:"confirmed"`
+	// Saturation is the goodput of closed load that the search set out from;
+	// null where a highest rate was given.
+	Saturation *float64 `json:"saturation"`
+	// Trials in the order in which they were made.
+	Trials []Trial `json:"trials"`
+}
+
+// Trial is one run of a search.
+type Trial struct {
+	Rate         float64  `json:"rate"`
+	Met          bool     `json:"met"`
+	Missed       []string `json:"missed,omitempty"` // why not
+	Requests     Requests `json:"requests"`
+	ResponseTime *Times   `json:"response_time"`
 }
 
 // Series is the course of a run in equal intervals: seconds, or longer ones where
