@@ -39,6 +39,10 @@ type conn struct {
 	phase   atomic.Int32
 	closing atomic.Bool
 
+	// quietSince is when c last became idle under a shutdown, in nanoseconds
+	// since the set was born.
+	quietSince atomic.Int64
+
 	// writeBound is when the write deadline was last set, in nanoseconds since
 	// accepted, 0 if it is not, and takenThen what the peer had taken by then.
 	writeBound atomic.Int64
@@ -96,7 +100,26 @@ func (c *conn) enterIdle() {
 		_ = c.Close()
 		return
 	}
+	if c.set.closing.Load() != 0 {
+		c.quietSince.Store(int64(time.Since(c.set.born)))
+	}
 	c.enter(idle)
+}
+
+// dismiss closes c, as its server shuts down, if nothing has been going on for
+// long enough: since it was accepted, since its last answer, but at least since
+// the shutdown began.
+func (c *conn) dismiss() {
+	now := phase(c.phase.Load())
+	since := max(c.set.closing.Load(), int64(c.accepted.Sub(c.set.born)), c.quietSince.Load())
+	if now != fresh && now != idle || time.Since(c.set.born)-time.Duration(since) < quietGrace {
+		return
+	}
+	// Unless a request has come this very moment.
+	if c.phase.CompareAndSwap(int32(now), int32(closed)) {
+		c.set.idle.Add(-1)
+		c.cut()
+	}
 }
 
 // held reports whether an earlier answer may still lie in the library's buffer,
@@ -215,12 +238,17 @@ func (c *conn) reset() {
 type connSet struct {
 	opened, live, idle atomic.Int64
 
+	// closing is when the server's shutdown began, in nanoseconds since the
+	// set was born; 0 before.
+	closing atomic.Int64
+	born    time.Time
+
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 	shut  bool // what comes now is closed at once
 }
 
-func newConnSet() *connSet { return &connSet{conns: make(map[*conn]struct{})} }
+func newConnSet() *connSet { return &connSet{conns: make(map[*conn]struct{}), born: time.Now()} }
 
 func (s *connSet) add(nc net.Conn, silence time.Duration) *conn {
 	c := &conn{Conn: nc, set: s, remoteIP: ipOf(nc.RemoteAddr()), accepted: time.Now(), silence: silence}

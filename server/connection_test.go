@@ -1,12 +1,14 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -389,6 +391,89 @@ func TestShutdownLosesNothing(t *testing.T) {
 		if n := s.exchanges.Load(); n != 0 {
 			c.errorf("%d exchanges are still running", n)
 		}
+	})
+}
+
+// Nobody whose connection was accepted, by us or by the system, goes without an
+// answer; and each is told that it is his last here.
+func TestShutdownAnswersWhatIsOnItsWay(t *testing.T) {
+	each(t, func(t *testing.T, c *check) {
+		inside, release := make(chan struct{}, 10), make(chan struct{})
+		s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+			if in.Target == "/wait" {
+				inside <- struct{}{}
+				<-release
+			}
+			return text(200, "x")
+		})
+		const request = "GET" + head + "\r\n"
+		wait := s.dial() // keeps Shutdown from ending
+		wait.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
+		receive(c, "the handler", inside)
+		idle := s.dial()
+		idle.send(request)
+		idle.ok("x")
+
+		down := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			down <- s.Shutdown(ctx)
+		}()
+		c.eventually("the listener to close", func() bool {
+			nc, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				return true
+			}
+			p := &peer{TCPConn: nc.(*net.TCPConn), c: c, r: bufio.NewReader(nc)}
+			_ = p.SetDeadline(time.Now().Add(patience))
+			if _, err := io.WriteString(nc, request); err == nil {
+				p.ok("x")
+			}
+			_ = nc.Close()
+			return false
+		})
+		idle.send(request)
+		if resp, body := idle.answer("GET"); resp.StatusCode != 200 || body != "x" || !resp.Close {
+			c.errorf("a request on an idle connection got %d %q, last: %t", resp.StatusCode, body, resp.Close)
+		}
+		idle.closed()
+		close(release)
+		if resp, _ := wait.answer("GET"); !resp.Close {
+			c.errorf("the answer of a running exchange does not end its connection")
+		}
+		if err := receive(c, "Shutdown", down); err != nil {
+			c.errorf("Shutdown: %v", err)
+		}
+	})
+}
+
+// The system's queue of accepted connections is served to its end.
+func TestTheQueueOfAListenerIsServed(t *testing.T) {
+	if queued := runtime.GOOS == "linux"; !queued {
+		t.Skip("only Linux lets one look into the queue without waiting")
+	}
+	each(t, func(_ *testing.T, c *check) {
+		s, err := New(c.cfg, answers(func() *clients.Response { return text(200, "x") }))
+		c.must(err)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		c.must(err)
+		site := &site{Server: s, c: c, addr: ln.Addr().String()}
+		var early []*peer
+		for range 20 { // before anybody accepts
+			p := site.dial()
+			p.send("GET" + head + "\r\n")
+			early = append(early, p)
+		}
+		l := newListener(ln, s.conns, 0, s.log)
+		l.end()
+		served := make(chan error, 1)
+		go func() { served <- s.engine.serve(l) }()
+		for _, p := range early {
+			p.ok("x")
+		}
+		_ = receive(c, "the end of Serve", served)
+		_ = s.Close()
 	})
 }
 

@@ -45,7 +45,6 @@ var fastDeviations = [...]clients.Deviation{
 	{Name: "field-order", Reason: "fasthttp writes some response fields first and Set-Cookie last"},
 	{Name: "repeated-fields", Reason: "fasthttp writes Content-Type, Content-Encoding and Server once: encodings are joined to one list, of the others the last is kept"},
 	{Name: "answer-before-body", Reason: "fasthttp waits for the first byte of a body of known length before the handler runs"},
-	{Name: "flush-events", Reason: "fasthttp fills its buffer first when the length is known"},
 	{Name: "continue-on-read", Reason: "fasthttp sends 100 Continue before the handler runs"},
 	{Name: "unannounced-trailers", Reason: "fasthttp writes only trailers whose names were known before the body"},
 }

@@ -148,34 +148,60 @@ func frames(name string) bool {
 
 const bufferSize = 32 << 10
 
-// relay copies a response's body to w, with flush (if not nil) after every piece,
-// and counts what it wrote. Its error is that of the body, or of kind
-// [clients.Canceled] if downstream does not take it. A body that is not as long
-// as announced is an error too.
-func (s *Server) relay(w io.Writer, resp *clients.Response, flush func() error) (written int64, err error) {
-	if resp.Body == clients.NoBody && resp.ContentLength <= 0 {
-		return 0, nil
+// A piece is what the first Read of a response body gave. It says whether the rest
+// is worth waiting for: a body that is whole with it goes out in one write with the
+// head; of any other, head and piece go out at once.
+type piece struct {
+	buf *[bufferSize]byte // nil if nothing has been read
+	n   int
+	err error
+}
+
+// peek reads the first piece, which relay wants back.
+func (s *Server) peek(resp *clients.Response) piece {
+	if resp.Body == clients.NoBody {
+		return piece{}
 	}
-	buf := s.buffers.Get().(*[bufferSize]byte)
-	defer s.buffers.Put(buf)
-	for {
-		n, err := s.read(resp.Body, buf[:])
-		if resp.ContentLength >= 0 && written+int64(n) > resp.ContentLength {
+	p := piece{buf: s.buffers.Get().(*[bufferSize]byte)}
+	p.n, p.err = s.read(resp.Body, p.buf[:])
+	return p
+}
+
+// completes reports whether nothing of a body of known length is missing.
+func (p piece) completes(resp *clients.Response) bool { return int64(p.n) >= resp.ContentLength }
+
+// A flusher sends what a library holds back, as net/http's ResponseWriter does.
+type flusher interface{ FlushError() error }
+
+// relay copies a response's body to w, first what peek gave, with a flush by f (if
+// not nil) after every piece, and counts what it wrote. Its error is that of the body,
+// or of kind [clients.Canceled] if downstream does not take it. A body that is not
+// as long as announced is an error too.
+func (s *Server) relay(w io.Writer, resp *clients.Response, p piece, f flusher) (written int64, err error) {
+	if p.buf == nil {
+		if resp.Body == clients.NoBody && resp.ContentLength <= 0 {
+			return 0, nil
+		}
+		p.buf = s.buffers.Get().(*[bufferSize]byte)
+	}
+	defer s.buffers.Put(p.buf)
+	for ; ; p.n, p.err = s.read(resp.Body, p.buf[:]) {
+		if resp.ContentLength >= 0 && written+int64(p.n) > resp.ContentLength {
 			return written, protocolError("the body is longer than announced")
 		}
-		if n > 0 {
-			if werr := write(w, buf[:n], flush); werr != nil {
+		if p.n > 0 {
+			if werr := write(w, p.buf[:p.n], f); werr != nil {
 				return written, &clients.Error{Kind: clients.Canceled, Err: werr}
 			}
-			written += int64(n)
+			written += int64(p.n)
 		}
 		switch {
-		case err == io.EOF && written < resp.ContentLength:
+		case p.err == io.EOF && written < resp.ContentLength:
 			return written, protocolError("the body is shorter than announced")
-		case err == io.EOF:
+		case p.err == io.EOF:
 			return written, nil
-		case err != nil:
-			return written, err
+		case p.err != nil:
+			return written, p.err
 		}
 	}
 }
@@ -184,31 +210,38 @@ func protocolError(s string) error {
 	return &clients.Error{Kind: clients.Protocol, Err: errors.New(s)}
 }
 
-func write(w io.Writer, p []byte, flush func() error) error {
+func write(w io.Writer, p []byte, f flusher) error {
 	if _, err := w.Write(p); err != nil {
 		return err
 	}
-	if flush == nil {
+	if f == nil {
 		return nil
 	}
-	return flush()
+	return f.FlushError()
 }
 
-// read is Read whose panic is an error.
+// read is Read whose panic is an error, and one without a kind: neither side is to
+// blame for it.
 func (s *Server) read(r io.Reader, p []byte) (n int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.logPanic("response body", v)
-			n, err = 0, &clients.Error{Kind: clients.Protocol, Err: fmt.Errorf("panic: %v", v)}
+			n, err = 0, fmt.Errorf("panic in the response body: %v", v)
 		}
 	}()
 	return r.Read(p)
 }
 
 // trailersOf gives the trailer section, nil if there is none.
-func trailersOf(resp *clients.Response) clients.Fields {
+func (s *Server) trailersOf(resp *clients.Response) (fs clients.Fields, err error) {
 	if resp.Trailers == nil {
-		return nil
+		return nil, nil
 	}
-	return resp.Trailers()
+	defer func() {
+		if v := recover(); v != nil {
+			s.logPanic("trailers", v)
+			fs, err = nil, fmt.Errorf("panic in the trailers: %v", v)
+		}
+	}()
+	return resp.Trailers(), nil
 }

@@ -140,6 +140,8 @@ type fastExchange struct {
 	resp          *clients.Response
 	err           error                     // how the relay ended
 	wrote         bool                      // the relay ran
+	first         piece                     // of the body, read before the head is written
+	direct        bool                      // the rest goes past fasthttp's buffer, which is empty then
 	informational func(int, clients.Fields) // inform, bound once
 }
 
@@ -263,7 +265,7 @@ func (x *fastExchange) send() {
 	resp, out := x.resp, &x.ctx.Response
 	out.SetStatusCode(resp.Status)
 	x.putHead(out)
-	if x.in.upload != nil && x.in.upload.outlastsHead() {
+	if x.f.s.stopped.Load() || x.in.upload != nil && x.in.upload.outlastsHead() {
 		out.SetConnectionClose()
 	}
 	if resp.ContentLength < 0 && x.in.Method == http.MethodHead {
@@ -273,10 +275,26 @@ func (x *fastExchange) send() {
 		x.finish()
 		return
 	}
-	out.ImmediateHeaderFlush = isStream(resp)
+	if hasBody(x.in.Method, resp.Status) {
+		x.peek()
+	}
+	out.ImmediateHeaderFlush = x.direct || isStream(resp)
 	out.SetBodyStream(x, int(max(resp.ContentLength, -1)))
 	if resp.Status == http.StatusNotModified && resp.ContentLength >= 0 {
 		out.Header.Set("Content-Length", fmt.Sprint(resp.ContentLength)) // SetBodyStream leaves it out
+	}
+}
+
+// peek reads the first piece of a body of known length. If it is not whole with
+// that, it goes past fasthttp's buffer, which cannot be flushed; chunks are.
+func (x *fastExchange) peek() {
+	switch {
+	case x.resp.ContentLength < 0:
+	case isStream(x.resp):
+		x.direct = true // whose head does not wait for a first piece
+	default:
+		x.first = x.s.peek(x.resp)
+		x.direct = !x.first.completes(x.resp)
 	}
 }
 
@@ -310,34 +328,30 @@ var _ fasthttp.BodyWriterTo = (*fastExchange)(nil)
 // WriteTo relays. An error closes the connection before the body can look whole.
 func (x *fastExchange) WriteTo(w io.Writer) (n int64, err error) {
 	x.wrote = true
-	n, x.err = x.s.relay(w, x.resp, nil) // a chunk is flushed as it is written
+	if x.direct {
+		w = x.conn
+	}
+	first := x.first
+	x.first = piece{}
+	n, x.err = x.s.relay(w, x.resp, first, nil) // a chunk is flushed as it is written
 	if x.err == nil && x.chunks(x.resp) {
-		x.addTrailers()
+		x.err = x.addTrailers()
 	}
 	return n, x.err
 }
 
 // addTrailers gives fasthttp the announced ones, under the name announced.
-func (x *fastExchange) addTrailers() {
+func (x *fastExchange) addTrailers() error {
 	h := &x.ctx.Response.Header
-	for _, f := range trailersOf(x.resp) {
+	trailers, err := x.s.trailersOf(x.resp)
+	for _, f := range trailers {
 		for name := range h.Trailers() {
 			if clients.EqualName(view(name), f.Name) {
 				h.AddBytesK(name, f.Value)
 			}
 		}
 	}
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+	return err
 }
 
 // Close ends the exchange; fasthttp calls it once, whatever happened.
@@ -367,8 +381,15 @@ func (x *fastExchange) finish() {
 	c.lifetime.Store(nil)
 	x.life.end()
 	c.answered.Store(int64(c.writes.Load()))
+	if x.direct {
+		c.answered.Store(-1) // fasthttp's buffer is empty
+	}
 	x.reset()
+	if x.first.buf != nil { // nobody came to relay it
+		s.buffers.Put(x.first.buf)
+	}
 	x.ctx, x.life, x.resp, x.err, x.wrote = nil, nil, nil, nil, false
+	x.first, x.direct = piece{}, false
 	x.f.pool.Put(x)
 	s.exchanges.Add(-1)
 }
@@ -395,7 +416,7 @@ func (x *fastExchange) sendUntilClose(net.Conn) {
 	if !hasBody(x.in.Method, x.resp.Status) {
 		return
 	}
-	if _, x.err = x.s.relay(x.conn, x.resp, nil); x.err != nil {
+	if _, x.err = x.s.relay(x.conn, x.resp, piece{}, nil); x.err != nil {
 		x.conn.reset()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -17,6 +18,8 @@ type listener struct {
 	conns   *connSet
 	silence time.Duration
 	log     *slog.Logger
+
+	ending atomic.Bool // what has come is still accepted, then it closes
 
 	once sync.Once
 	stop chan struct{}
@@ -34,6 +37,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err == nil {
 			return l.conns.add(nc, l.silence), nil
 		}
+		if l.ending.Load() {
+			return l.last()
+		}
 		if !passes(err) {
 			return nil, err
 		}
@@ -46,6 +52,26 @@ func (l *listener) Accept() (net.Conn, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// end lets Accept take what the system has accepted already, and close l then:
+// whoever is in that queue thinks himself connected, may have sent his request, and
+// would get a reset.
+func (l *listener) end() {
+	l.ending.Store(true)
+	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	if !ok || d.SetDeadline(past) != nil {
+		_ = l.Close()
+	}
+}
+
+// last is Accept without waiting.
+func (l *listener) last() (net.Conn, error) {
+	if nc := queued(l.Listener); nc != nil {
+		return l.conns.add(nc, l.silence), nil
+	}
+	_ = l.Close()
+	return nil, net.ErrClosed
 }
 
 // Close is idempotent: the server closes it and so does the library, and which

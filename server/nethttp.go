@@ -163,26 +163,30 @@ func (x *netExchange) send(resp *clients.Response) error {
 	if !hasBody(x.in.Method, resp.Status) {
 		return nil
 	}
-	var flush func() error
+	eager := x.w.(flusher)
+	var first piece
 	if isStream(resp) {
-		flush = x.w.(interface{ FlushError() error }).FlushError
-		if err := flush(); err != nil {
+		if err := eager.FlushError(); err != nil {
 			return &clients.Error{Kind: clients.Canceled, Err: err}
 		}
+	} else if first = x.s.peek(resp); first.completes(resp) {
+		eager = nil
 	}
-	if _, err := x.s.relay(x.w, resp, flush); err != nil {
+	if _, err := x.s.relay(x.w, resp, first, eager); err != nil {
 		if resp.ContentLength < 0 && x.in.ProtoMinor == 0 {
 			x.conn.reset()
 		}
 		return err
 	}
-	if x.chunks(resp) {
-		for _, f := range trailersOf(resp) {
-			name := http.TrailerPrefix + f.Name
-			x.w.Header()[name] = append(x.w.Header()[name], f.Value)
-		}
+	if !x.chunks(resp) {
+		return nil
 	}
-	return nil
+	trailers, err := x.s.trailersOf(resp)
+	for _, f := range trailers {
+		name := http.TrailerPrefix + f.Name
+		x.w.Header()[name] = append(x.w.Header()[name], f.Value)
+	}
+	return err
 }
 
 // putHead fills net/http's header map.
@@ -211,7 +215,8 @@ func (x *netExchange) putHead(resp *clients.Response) {
 	if x.in.upload != nil {
 		x.last = x.last || x.in.upload.outlastsHead() || x.in.Fields.Has("Expect")
 	}
-	if x.last {
+	if x.last || x.s.stopped.Load() {
+		x.last = true
 		set("Connection", "close")
 	}
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"errors"
+	"net"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -48,4 +50,35 @@ func (c *conn) control(f func(fd int)) error {
 		return err
 	}
 	return raw.Control(func(fd uintptr) { f(int(fd)) })
+}
+
+// queued takes a connection from ln's queue if there is one. Accept cannot: past
+// its deadline it does not look, before it it waits.
+func queued(ln net.Listener) net.Conn {
+	sc, ok := ln.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var f *os.File
+	_ = raw.Control(func(fd uintptr) {
+		if nfd, _, err := unix.Accept4(int(fd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC); err == nil {
+			f = os.NewFile(uintptr(nfd), "connection")
+		}
+	})
+	if f == nil {
+		return nil
+	}
+	defer f.Close()
+	nc, err := net.FileConn(f) // of its own descriptor
+	if err != nil {
+		return nil
+	}
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		_ = tcp.SetNoDelay(true) // as Accept does
+	}
+	return nc
 }

@@ -2,6 +2,8 @@
 
 package server
 
+import "net"
+
 // hangUpsAreSeen says whether peerGone can tell.
 const hangUpsAreSeen = false
 
@@ -10,3 +12,6 @@ func (c *conn) peerGone() bool { return false }
 // unacknowledged is how many written bytes the peer's system has not taken yet,
 // 0 if unknown.
 func (c *conn) unacknowledged() int64 { return 0 }
+
+// queued takes a connection from ln's queue without waiting: not here.
+func queued(net.Listener) net.Conn { return nil }

@@ -35,6 +35,8 @@ func responseRules() []rule {
 		{"not-modified", "304 has no body", notModified},
 		{"not-modified-length", "304 keeps its Content-Length (RFC 9110, section 8.6)", notModifiedLength},
 		{"flush", "head and pieces of a body of unknown length go out at once", flushed(-1, "")},
+		{"flush-first", "head and first bytes of a body of known length go out while the rest is still to come, and so do the pieces that follow", flushedOnceBegun},
+		{"one-write", "a short body goes out in one write with its head", oneWrite},
 		{"flush-events", "so do those of an event stream whose length is known", flushed(10, "Text/Event-Stream; charset=utf-8")},
 		{"borrowed-response", "a response whose strings are gone after End goes out right", borrowedResponse},
 		{"bad-status", "a status that cannot be sent is 500", badStatus},
@@ -553,20 +555,73 @@ func handlerPanics(c *check) {
 	}
 }
 
+func flushedOnceBegun(c *check) {
+	r, w := io.Pipe()
+	s := c.serve(answers(func() *clients.Response {
+		return &clients.Response{Status: 200, Body: r, ContentLength: 100_000}
+	}))
+	c.onEnd(func() { _ = r.Close() })
+	p := s.dial()
+	p.send("GET" + head + "\r\n")
+	var left int64 = 100_000
+	for i, part := range []string{"first", "more", strings.Repeat("x", 5000), "and more"} {
+		go func() { _, _ = io.WriteString(w, part) }()
+		if i == 0 {
+			_ = p.head()
+		}
+		got := make([]byte, len(part))
+		if _, err := io.ReadFull(p.r, got); err != nil || string(got) != part {
+			c.fatalf("got %.20q, %v before the rest was there", got, err)
+		}
+		left -= int64(len(part))
+	}
+	go func() { _, _ = io.CopyN(w, endless{}, left); _ = w.Close() }()
+	if n, err := io.CopyN(io.Discard, p.r, left); err != nil {
+		c.errorf("%d of the last %d bytes came: %v", n, left, err)
+	}
+}
+
+func oneWrite(c *check) {
+	for _, body := range []string{"", "short", strings.Repeat("x", 3000)} {
+		s := c.serve(answers(func() *clients.Response { return text(200, body) }))
+		p := s.dial()
+		for i := range uint32(3) {
+			p.send("GET" + head + "\r\n")
+			p.ok(body)
+			s.conns.each(func(conn *conn) {
+				if n := conn.writes.Load(); n != i+1 {
+					c.errorf("%d answers of %d bytes took %d writes", i+1, len(body), n)
+				}
+			})
+		}
+	}
+}
+
 func bodyPanics(c *check) {
-	for _, length := range []int64{100, -1} {
+	boom := func() clients.Fields { panic("boom") }
+	for _, resp := range []*clients.Response{
+		{Status: 200, ContentLength: 100, Body: io.NopCloser(panicReader{})},
+		{Status: 200, ContentLength: 100, Body: io.NopCloser(io.MultiReader(strings.NewReader("x"), panicReader{}))},
+		{Status: 200, ContentLength: -1, Body: io.NopCloser(panicReader{})},
+		{Status: 200, ContentLength: -1, Body: io.NopCloser(strings.NewReader("x")), Trailers: boom},
+	} {
 		e := newEnded()
-		s := c.serve(answers(func() *clients.Response {
-			return e.watch(&clients.Response{Status: 200, ContentLength: length, Body: io.NopCloser(panicReader{})})
-		}))
+		s := c.serve(answers(func() *clients.Response { return e.watch(resp) }))
 		p := s.dial()
 		p.send("GET" + head + "\r\n")
-		if _, err := p.rest(); isTimeout(err) {
-			c.errorf("the connection stays open")
+		resp, err := http.ReadResponse(p.r, nil)
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
 		}
-		e.wants(c, clients.Protocol)
+		if err == nil || isTimeout(err) {
+			c.errorf("the answer looks whole, or does not end: %v", err)
+		}
+		// No side of the wire is to blame, so the error is of no kind.
+		if err := receive(c, "the end of the exchange", e.errs); err == nil || clients.KindOf(err) != 0 {
+			c.errorf("End got %v", err)
+		}
 	}
-	if n := c.logs.count("panic=boom"); n != 2 {
+	if n := c.logs.count("panic=boom"); n != 4 {
 		c.errorf("logged %d times", n)
 	}
 }

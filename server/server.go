@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,10 +110,11 @@ const (
 	// drainTick is how often Shutdown looks.
 	drainTick = 10 * time.Millisecond
 
-	// freshGrace is how long Shutdown lets a connection live that has not
-	// said anything yet: what is already on its way shall be answered. (Both
-	// libraries take five seconds, and clients hold connections in stock.)
-	freshGrace = 250 * time.Millisecond
+	// quietGrace is how long Shutdown lets a connection live on which nothing
+	// is going on: a request may be on its way. (The libraries close idle
+	// connections at once, and those that have not said anything yet after
+	// five seconds.)
+	quietGrace = 250 * time.Millisecond
 )
 
 // A Server is one of the two, serving one handler.
@@ -127,8 +129,9 @@ type Server struct {
 	exchanges atomic.Int64 // running, until their answer is written
 	tunnels   atomic.Int64
 
+	stopped atomic.Bool // answers end their connections
+
 	mu        sync.Mutex
-	stopped   bool
 	listeners []*listener
 }
 
@@ -166,7 +169,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	l := newListener(ln, s.conns, s.cfg.BodyIdle, s.log)
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
-	stopped := s.stopped
+	stopped := s.stopped.Load()
 	s.mu.Unlock()
 	if stopped {
 		_ = l.Close()
@@ -174,44 +177,50 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 	err := s.engine.serve(l)
 	_ = l.Close()
-	if s.isStopped() {
+	if s.stopped.Load() {
 		return nil
 	}
 	return fmt.Errorf("serve: %w", err)
 }
 
-// Shutdown stops accepting, closes idle connections and waits for running
-// exchanges; then it closes what left HTTP (tunnels). If ctx ends first, its
-// error is returned and exchanges run on: Close ends them.
+// Shutdown stops accepting, answers what runs and what is on its way, and then
+// closes what left HTTP (tunnels). If ctx ends first, its error is returned and
+// exchanges run on: Close ends them.
+//
+// No request is lost on the way: who is in the listener's queue is served, every
+// answer from now on says that it is its connection's last, and a connection on
+// which nothing is going on is closed only after a while of that.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stop()
-	down := make(chan error, 1)
-	go func() { down <- s.engine.shutdown(ctx) }()
-
-	tick := time.NewTicker(drainTick)
-	defer tick.Stop()
-	for engineDown := false; ; {
+	s.conns.closing.Store(int64(time.Since(s.conns.born)))
+	for _, l := range s.stop() {
+		l.end()
 		select {
-		case err := <-down:
-			if err != nil {
-				return err
-			}
-			engineDown = true
-		case <-tick.C:
-			s.conns.each(func(c *conn) {
-				if phase(c.phase.Load()) == fresh && time.Since(c.accepted) > freshGrace {
-					c.cut()
-				}
-			})
+		case <-l.stop:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if engineDown && s.exchanges.Load() == 0 {
-			break
-		}
+	}
+	if err := s.poll(ctx, s.quiet); err != nil {
+		return err
+	}
+	if err := s.engine.shutdown(ctx); err != nil {
+		return err
 	}
 	s.conns.cutAll()
-	for s.tunnels.Load() > 0 {
+	return s.poll(ctx, func() bool { return s.tunnels.Load() == 0 })
+}
+
+// quiet closes connections that have been quiet for long enough, and reports
+// whether there are but tunnels left.
+func (s *Server) quiet() bool {
+	s.conns.each((*conn).dismiss)
+	return s.exchanges.Load() == 0 && s.conns.live.Load() <= s.tunnels.Load()
+}
+
+func (s *Server) poll(ctx context.Context, done func() bool) error {
+	tick := time.NewTicker(drainTick)
+	defer tick.Stop()
+	for !done() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -223,25 +232,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close closes the listeners and every connection, whatever is running on it.
 func (s *Server) Close() error {
-	s.stop()
+	for _, l := range s.stop() {
+		_ = l.Close()
+	}
 	s.engine.close()
 	s.conns.cutAll()
 	return nil
 }
 
-func (s *Server) stop() {
+// stop returns the listeners there are; there will be no more.
+func (s *Server) stop() []*listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped = true
-	for _, l := range s.listeners {
-		_ = l.Close()
-	}
-}
-
-func (s *Server) isStopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopped
+	s.stopped.Store(true)
+	return slices.Clone(s.listeners)
 }
 
 // Conns counts the connections.
