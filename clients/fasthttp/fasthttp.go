@@ -210,21 +210,21 @@ func (c *client) attempt(ctx context.Context, req *clients.Request, deadline tim
 }
 
 // forgives reports whether req, which has no body, is sent again because of a
-// connection that had died. The rules are net/http's
-// (net/http.persistConn.shouldRetryRequest).
+// connection that had died: if nothing of it went out, or if it is safe. That is
+// what net/http does, without its exception for requests with an Idempotency-Key
+// (net/http.Request.isReplayable): whether more than that may be sent twice is for
+// the retry policy to say, for all clients alike.
 func (c *conn) forgives(req *clients.Request) bool {
 	stale, unsent := c.died()
-	return unsent || stale && replayable(req)
+	return unsent || stale && isSafe(req.Method)
 }
 
-// replayable is net/http's notion of what may be sent again without asking, a
-// narrower one than idempotent (net/http.Request.isReplayable).
-func replayable(req *clients.Request) bool {
-	switch req.Method {
+func isSafe(method string) bool {
+	switch method {
 	case "GET", "HEAD", "OPTIONS", "TRACE":
 		return true
 	}
-	return req.Fields.Has("Idempotency-Key") || req.Fields.Has("X-Idempotency-Key")
+	return false
 }
 
 // send puts req on the wire. It returns the exchange in any case.
