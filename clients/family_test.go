@@ -1,8 +1,10 @@
 package clients_test
 
 import (
+	"bytes"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -139,6 +141,52 @@ func TestFailureLeavesIdleConnections(t *testing.T) {
 			t.Error(err)
 		}
 		srv.Close()
+	})
+}
+
+// An upstream that answers an upload without reading it, and closes, resets the
+// connection behind its answer. Often, since it is a race that is lost now and then.
+func TestAnswerBeforeAResetIsRead(t *testing.T) {
+	const head = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 40000\r\nConnection: close\r\n\r\n"
+	apology := strings.Repeat("a", 40000)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1)) // the upload has begun
+			_, _ = io.WriteString(conn, head+apology)
+			_ = conn.Close()
+		}
+	}()
+	eachOf(t, func(t *testing.T, build func(clients.Settings) (clients.Client, error), _ int) {
+		c, err := build(settings(ln.Addr().String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			const size = 8 << 20
+			req := get()
+			req.Method, req.Body, req.ContentLength = "POST", bytes.NewReader(make([]byte, size)), size
+			resp, err := c.Do(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if resp.Status != 413 || string(body) != apology || err != nil {
+				t.Errorf("got %d with %d bytes, %v", resp.Status, len(body), err)
+			}
+			resp.End(nil)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

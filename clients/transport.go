@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -62,13 +63,21 @@ type observedConn struct {
 	reading atomic.Bool  // a read is waiting for more
 	ended   atomic.Bool  // a read has failed
 	closed  atomic.Bool  // on our side
+
+	over   chan struct{} // closes with the first of the two
+	isOver sync.Once
 }
 
 func observed[C net.Conn](c C, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &observedConn{Conn: c}, nil
+	return &observedConn{Conn: c, over: make(chan struct{})}, nil
+}
+
+func (c *observedConn) end(how *atomic.Bool) {
+	how.Store(true)
+	c.isOver.Do(func() { close(c.over) })
 }
 
 func (c *observedConn) Read(p []byte) (int, error) {
@@ -77,13 +86,26 @@ func (c *observedConn) Read(p []byte) (int, error) {
 	c.reading.Store(false)
 	c.read.Add(int64(n))
 	if err != nil {
-		c.ended.Store(true)
+		c.end(&c.ended)
+	}
+	return n, err
+}
+
+// Write does not fail as long as reading may still bring an answer. The transport
+// drops a connection whose write fails; but an upstream that refuses an upload,
+// answers and closes without reading it makes the write fail while its answer lies
+// in our receive buffer. What has come in is read first: the end behind it, or the
+// end of the answer, ends the wait.
+func (c *observedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil && isDisconnect(err) {
+		<-c.over
 	}
 	return n, err
 }
 
 func (c *observedConn) Close() error {
-	c.closed.Store(true)
+	c.end(&c.closed)
 	return c.Conn.Close()
 }
 
