@@ -94,6 +94,9 @@ var errBodyTooLarge = errors.New("body beyond limits.response_body")
 func (b *responseBody) Read(p []byte) (int, error) {
 	x := (*Exchange)(b)
 	limit := int64(x.c.limits.ResponseBody)
+	if limit > 0 && x.got > limit { // said before: a reader that asks again sees no clean end
+		return 0, &Error{Kind: ResponseTooLarge, Err: errBodyTooLarge}
+	}
 	if limit > 0 && int64(len(p)) > limit-x.got+1 {
 		p = p[:limit-x.got+1] // one byte more than may come
 	}
@@ -104,7 +107,6 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	switch {
 	case limit > 0 && x.got > limit:
 		n -= int(x.got - limit)
-		x.got = limit
 		return n, &Error{Kind: ResponseTooLarge, Err: errBodyTooLarge}
 	case err == nil || err == io.EOF:
 		return n, err

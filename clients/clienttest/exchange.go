@@ -153,6 +153,9 @@ func (c *check) bodyFails(resp *clients.Response, kind clients.Kind) string {
 		c.errorf("the body ended well after %d bytes, want an error of kind %v", len(b), kind)
 	} else {
 		c.kind(err, kind)
+		if _, again := resp.Body.Read(make([]byte, 1)); again == nil || errors.Is(again, io.EOF) {
+			c.errorf("a second read ended with %v: a broken body stays broken", again)
+		}
 	}
 	resp.End(err)
 	return string(b)
