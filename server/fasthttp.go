@@ -408,6 +408,7 @@ func (x *fastExchange) takeOver(f func(net.Conn)) {
 // the connection is the end of the body.
 func (x *fastExchange) sendUntilClose(net.Conn) {
 	x.wrote = true
+	x.resp.Fields.Del("Trailer") // there are none without chunks
 	fields := append(x.resp.Fields, clients.Field{Name: "Connection", Value: "close"})
 	if _, err := x.conn.Write(appendHead(nil, x.resp.Status, fields)); err != nil {
 		x.err = &clients.Error{Kind: clients.Canceled, Err: err}
