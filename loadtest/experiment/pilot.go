@@ -37,7 +37,7 @@ func (r *run) pilot(ctx context.Context) ([]Profile, error) {
 		}
 	}
 	r.doc.Pilot = found
-	return absolute(r.plan.Profiles, found), nil
+	return absolute(r.plan.Profiles, r.plan.Duet.Connections, found), nil
 }
 
 // saturation is the goodput of an arm alone under users who never wait, per
@@ -56,9 +56,21 @@ func (r *run) saturation(ctx context.Context, arm int, backend *sut.Server) (flo
 	return s.Goodput, nil
 }
 
+// usersPerPiloted leaves room for a stall: 64 users in the pilot make 256, which at
+// 5,000/s are all busy only after a pause of 50 ms, and which the default pool
+// carries without refusing one.
+const usersPerPiloted = 4
+
 // absolute replaces shares of saturation by rates, whole ones from 1 per second
 // upwards, and notes them.
-func absolute(profiles []Profile, found *result.Pilot) []Profile {
+//
+// Such a load has at most usersPerPiloted times the pilot's users, unless the
+// profile caps them itself: a saturation holds for a number of connections. Without
+// a cap, one stall lets the load open thousands, at which a request costs a gateway
+// so much more that 45 % of its saturation with 64 connections is more than it can
+// do, and it does not recover. A request that waits for a user is measured from
+// when it was due all the same.
+func absolute(profiles []Profile, users int, found *result.Pilot) []Profile {
 	slowest := 0.0
 	for _, rate := range found.Saturation {
 		if slowest == 0 || rate < slowest {
@@ -71,6 +83,9 @@ func absolute(profiles []Profile, found *result.Pilot) []Profile {
 			rate := max(1, float64(int64(share*slowest)))
 			p.Rate.OfSaturation, p.Rate.PerSecond = 0, rate
 			found.Rates[p.Name] = rate
+			if p.VUs == 0 {
+				p.VUs = usersPerPiloted * users
+			}
 		}
 		out[i] = p
 	}

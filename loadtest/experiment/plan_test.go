@@ -11,6 +11,7 @@ import (
 
 	"gatebench/internal/conf"
 	"gatebench/loadtest/load"
+	"gatebench/loadtest/result"
 )
 
 // Order opens order to the tests outside.
@@ -111,6 +112,24 @@ func TestLoadArgs(t *testing.T) {
 		if got := strings.Join(loadArgs("U", c.profile), " "); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+}
+
+func TestAbsoluteIsAShareOfTheSlowest(t *testing.T) {
+	share := func(name string, share conf.Ratio, vus int) Profile {
+		return Profile{Name: name, Profile: load.Profile{Rate: conf.Rate{OfSaturation: share}, VUs: vus}}
+	}
+	rate := func(name string, perSecond float64, vus int) Profile {
+		return Profile{Name: name, Profile: load.Profile{Rate: conf.Rate{PerSecond: perSecond}, VUs: vus}}
+	}
+	found := &result.Pilot{Saturation: map[string]float64{"a": 9000, "b": 2001}, Rates: map[string]float64{}}
+	got := absolute([]Profile{share("free", .45, 0), share("capped", .1, 7), share("tiny", 1e-5, 0), rate("own", 50, 0)}, 64, found)
+	want := []Profile{rate("free", 900, 256), rate("capped", 200, 7), rate("tiny", 1, 256), rate("own", 50, 0)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]float64{"free": 900, "capped": 200, "tiny": 1}, found.Rates); diff != "" {
+		t.Error(diff)
 	}
 }
 
