@@ -139,8 +139,8 @@ func slowCallers(c *check) {
 	up := c.answer(func(m *message) string { return ok(m.target() + m.Body) })
 	cfg := gw.DefaultConfig()
 	cfg.Upstream, cfg.Server, cfg.Client = "http://"+up.addr, c.server, c.client
-	cfg.Timeouts.BodyIdle = 8 * short
-	g := c.assemble(cfg, func(sc *server.Config) { sc.ReadHeaderTimeout = 2 * short })
+	const headTime, pieces = 8 * short, 10
+	g := c.assemble(cfg, func(sc *server.Config) { sc.ReadHeaderTimeout = headTime })
 
 	var slow []*caller
 	for i := range 20 {
@@ -161,19 +161,15 @@ func slowCallers(c *check) {
 		slow = append(slow, d)
 	}
 	honest := c.dial(g)
-	honest.send(request("POST", "/upload/", "Content-Length: 8"))
-	for i := range 8 {
-		own := c.dial(g)
-		c.whole(own.ask(get("/quick")), 200, "/quick")
-		pause(c.over, short/2)
+	honest.send(request("POST", "/upload/", "Content-Length: 10"))
+	for i := range pieces {
+		c.whole(c.ask(g, get("/quick")), 200, "/quick")
+		pause(c.over, headTime/(pieces-2)) // longer in all than a head may take
 		honest.send(string(rune('0' + i)))
 	}
-	c.whole(honest.response("POST"), 200, "/upload/01234567")
-	for i, d := range slow {
-		if !d.gone() {
-			c.errorf("slow caller %d keeps its connection, or is answered", i)
-			break
-		}
+	c.whole(honest.response("POST"), 200, "/upload/0123456789")
+	for _, d := range slow {
+		d.cutOff("HTTP/1.1 400") // net/http takes half a request line for a whole one, and a bad one
 	}
 	equal(c, "requests that arrived", up.to("/"), 0)
 }

@@ -356,7 +356,7 @@ func noResponseInventions(c *check) {
 
 func malformedResponseFields(c *check) {
 	for _, line := range []string{
-		"X-A: a\rX-Evil: 1", "X-A: a\x00b", "X A: b", "X-Evil : 1", ": b", "X(A): b", "X-A\rX-Evil: 1", "no colon", "Location: /?n=\rX-Evil: 1",
+		"X-A: a\rX-Evil: 1", "X-A: a\x00b", "X A: b", ": b", "X(A): b", "X-A\rX-Evil: 1", "no colon", "Location: /?n=\rX-Evil: 1",
 	} {
 		gw := c.gateway(c.answer(func(*message) string { return ok("-", line, "Connection: close") }))
 		m := c.ask(gw, get("/"))
@@ -366,6 +366,11 @@ func malformedResponseFields(c *check) {
 		if m.status() != 502 {
 			c.errorf("%q is passed on as %q %v, want 502", line, m.Start, m.Fields)
 		}
+	}
+	// Space before the colon may be taken out as well (RFC 9112, section 5.1).
+	gw := c.gateway(c.always(ok("-", "X-Space : 1", "Connection: close")))
+	if m := c.ask(gw, get("/")); m.status() != 502 && m.Fields.Get("X-Space") != "1" {
+		c.errorf("space before the colon is passed on as %q %v", m.Start, m.Fields)
 	}
 }
 

@@ -43,8 +43,8 @@ func requestFraming(c *check) {
 	} {
 		c.ask(gw, x.req)
 		m := up.last()
-		equal(c, fmt.Sprintf("framing of %.60q", x.req), fmt.Sprint(m.all("Content-Length"), m.all("Transfer-Encoding"), m.Body),
-			fmt.Sprint(x.length, x.coding, x.body))
+		equal(c, fmt.Sprintf("framing of %.60q", x.req), fmt.Sprint(m.all("Content-Length"), " ", m.all("Transfer-Encoding"), m.Body),
+			fmt.Sprint(x.length, " ", x.coding, x.body))
 	}
 }
 
@@ -152,9 +152,7 @@ func http10Caller(c *check) {
 		if m.Fields.Has("Transfer-Encoding") || len(m.Interim) > 0 {
 			c.errorf("HTTP/1.0 gets %v and %d interim responses", m.Fields, len(m.Interim))
 		}
-		if !d.gone() {
-			c.errorf("%s: the connection stays open", target)
-		}
+		d.cutOff("")
 		equal(c, "Via", strings.HasPrefix(up.last().Fields.Get("Via"), "1.0 "), true)
 	}
 }

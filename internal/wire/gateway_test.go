@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"os"
 	"path/filepath"
@@ -131,6 +132,7 @@ func captureStderr() (restore func()) {
 		panic(err)
 	}
 	os.Stderr = w
+	log.SetOutput(w) // it has kept the old one
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -138,6 +140,7 @@ func captureStderr() (restore func()) {
 	}()
 	return func() {
 		os.Stderr = was
+		log.SetOutput(was)
 		_ = w.Close()
 		<-done
 	}

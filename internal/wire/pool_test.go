@@ -142,16 +142,16 @@ func closedIdleGet(c *check) {
 	const idle = 20 * time.Millisecond
 	up := c.serve(func(p *peer) {
 		for {
+			m, err := p.request()
+			if err != nil {
+				return
+			}
+			p.send(ok(m.target()))
 			_ = p.SetReadDeadline(time.Now().Add(idle))
 			if _, err := p.br.Peek(1); err != nil {
 				return // without notice, and perhaps just as a request comes
 			}
 			_ = p.SetReadDeadline(time.Time{})
-			if m, err := p.request(); err != nil {
-				return
-			} else if p.send(ok(m.target())); m.target() == "/last" {
-				return
-			}
 		}
 	})
 	gw := c.gateway(up, "circuit_breaker: {minimum_calls: 1}")

@@ -84,8 +84,11 @@ func (p pair) deviation(tc testCase) string {
 
 func TestWire(t *testing.T) {
 	t.Cleanup(func() {
-		if noise := libraries.String(); noise != "" {
-			t.Errorf("a library wrote to standard error, at a cost and with whatever stands in a URL (traps R18, H10):\n%.2000s", noise)
+		for noise := range strings.Lines(libraries.String()) {
+			if strings.Contains(noise, "Unsolicited response received on idle HTTP channel") {
+				continue // net/http says so of an upstream that answers twice, and rightly
+			}
+			t.Errorf("a library wrote to standard error, at a cost and with whatever stands in a URL (traps R18, H10): %s", noise)
 		}
 	})
 	for _, tc := range cases() {
