@@ -16,6 +16,7 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"gatebench/loadtest/load"
+	"gatebench/loadtest/report"
 	"gatebench/loadtest/result"
 )
 
@@ -26,8 +27,9 @@ var published = map[string]struct {
 	id  string
 	doc any
 }{
-	"result.json": {result.Schema, &result.Document{}},
-	"load.json":   {load.SummarySchema, &load.Summary{}},
+	"result.json":  {result.Schema, &result.Document{}},
+	"load.json":    {load.SummarySchema, &load.Summary{}},
+	"compare.json": {report.ChangesSchema, &report.Changes{}},
 }
 
 func TestPublishedSchemasAreTheTypes(t *testing.T) {
@@ -73,16 +75,25 @@ func generate(t *testing.T, id string, doc any) []byte {
 // nullable lets a figure be null that the types hold by pointer: not measured. The
 // reflector shows a pointer as its element.
 func nullable(s *jsonschema.Schema) {
-	for _, d := range s.Definitions {
-		for _, name := range []string{
-			"ratio", "lo", "hi", "pilot", "response_time", "service_time", "p50", "p90", "p95", "p99", "p99.9",
-		} {
-			if p, ok := d.Properties.Get(name); ok {
-				d.Properties.Set(name, &jsonschema.Schema{
-					Description: p.Description,
-					OneOf:       []*jsonschema.Schema{{Type: p.Type, Ref: p.Ref}, {Type: "null"}},
-				})
-			}
+	for name, d := range s.Definitions {
+		if d.Properties == nil { // a type of one value
+			continue
+		}
+		if name == "Change" { // elsewhere old and new are whole runs
+			makeNullable(d, "old", "new")
+		}
+		makeNullable(d,
+			"ratio", "lo", "hi", "value", "pilot", "response_time", "service_time", "p50", "p90", "p95", "p99", "p99.9")
+	}
+}
+
+func makeNullable(d *jsonschema.Schema, names ...string) {
+	for _, name := range names {
+		if p, ok := d.Properties.Get(name); ok {
+			d.Properties.Set(name, &jsonschema.Schema{
+				Description: p.Description,
+				OneOf:       []*jsonschema.Schema{{Type: p.Type, Ref: p.Ref}, {Type: "null"}},
+			})
 		}
 	}
 }
@@ -115,6 +126,35 @@ func TestRealDocumentsFit(t *testing.T) {
 	fits("result.json", results...)
 }
 
+// TestEmptyDocumentsFit: what measured nothing is still what the schemas promise.
+func TestEmptyDocumentsFit(t *testing.T) {
+	d := &result.Document{
+		Schema: result.Schema, Config: json.RawMessage("{}"), About: map[string]json.RawMessage{}, Warnings: []string{},
+		Arms:   []result.Arm{{Name: "a"}, {Name: "b"}},
+		Trials: []result.Trial{{Arm: "a", Phase: result.Duet, Profile: "duet", ErrorClasses: map[string]int64{}, Metrics: map[string]float64{}}},
+	}
+	report.Conclude(d)
+	d.Thresholds = []result.Threshold{{Arm: "a", Threshold: "cpu < 1ms", Metric: "cpu_us_per_request", Profile: "duet", Outcome: result.Unmeasured}}
+	changes, err := report.Compare(d, d, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes.Changes = append(changes.Changes, report.Change{Arm: "b", Verdict: report.CannotTellChange})
+	for file, doc := range map[string]any{"result.json": d, "compare.json": changes} {
+		b, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := validator.UnmarshalJSON(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compile(t, file).Validate(parsed); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 func compile(t *testing.T, name string) *validator.Schema {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema", name))
@@ -138,14 +178,16 @@ func compile(t *testing.T, name string) *validator.Schema {
 
 // A wrong document must not fit, or the schema says nothing.
 func TestSchemaRefuses(t *testing.T) {
-	s := compile(t, "result.json")
-	for _, bad := range []string{`{}`, `{"schema": 1}`, `[]`} {
-		doc, err := validator.UnmarshalJSON(strings.NewReader(bad))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Validate(doc) == nil {
-			t.Errorf("%s fits", bad)
+	for name := range published {
+		s := compile(t, name)
+		for _, bad := range []string{`{}`, `{"schema": 1}`, `[]`} {
+			doc, err := validator.UnmarshalJSON(strings.NewReader(bad))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Validate(doc) == nil {
+				t.Errorf("%s fits %s", bad, name)
+			}
 		}
 	}
 }

@@ -26,7 +26,12 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // made is a document of n blocks in which each arm's figures are the baseline's
 // times a ratio, with noise that is the same at every call.
 func made(n int, noise float64, ratios map[string]float64) *result.Document {
-	r := rand.New(rand.NewPCG(1, 2))
+	return madeOn(1, n, noise, ratios)
+}
+
+// madeOn is made on another day: the same truth, other noise.
+func madeOn(day uint64, n int, noise float64, ratios map[string]float64) *result.Document {
+	r := rand.New(rand.NewPCG(day, 2))
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	d := &result.Document{
 		Schema: result.Schema, Plan: "quick", Command: "gatebench run quick --out out/quick", Seed: 42,
