@@ -47,6 +47,8 @@ func (dec *decoder) value(path string, n ast.Node, v reflect.Value) {
 	switch t := v.Type(); {
 	case t == overlayType:
 		dec.overlay(path, n, v)
+	case t == jsonType:
+		dec.anyJSON(path, n, v)
 	case isMapping(t):
 		dec.mapping(path, n, v)
 	case t.Kind() == reflect.Map && !isScalar(t):

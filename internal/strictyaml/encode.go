@@ -56,6 +56,8 @@ func tree(v reflect.Value, path string, omit []string) any {
 	switch {
 	case isScalar(t):
 		return leaf(v)
+	case t == jsonType:
+		return jsonLeaf(v.Bytes())
 	case t.Kind() == reflect.Slice:
 		items := make([]any, v.Len())
 		for i := range items {

@@ -35,6 +35,8 @@ type answers struct {
 	src  io.Reader
 	buf  []byte // buf[r:w] is read and not used
 	r, w int
+
+	look *inspection // at the next answer; nil for none
 }
 
 // reset begins on a new connection.
@@ -122,6 +124,9 @@ func (a *answers) head() (head, error) {
 			return h, err
 		}
 		if n > 0 {
+			if a.look != nil && h.status >= 200 {
+				a.look.head(a.buf[a.r : a.r+n])
+			}
 			a.r += n
 			return h, nil
 		}
@@ -291,6 +296,9 @@ func (a *answers) body(h head, noBody bool) (int64, error) {
 func (a *answers) discard(n int64) error {
 	for {
 		have := min(n, int64(a.buffered()))
+		if a.look != nil {
+			a.look.take(a.buf[a.r : a.r+int(have)])
+		}
 		a.r += int(have)
 		if n -= have; n == 0 {
 			return nil
@@ -316,6 +324,9 @@ func (a *answers) roomy() {
 func (a *answers) toEnd() (n int64, err error) {
 	for {
 		n += int64(a.buffered())
+		if a.look != nil {
+			a.look.take(a.buf[a.r:a.w])
+		}
 		a.r = a.w
 		if err := a.fill(len(a.buf)); err != nil {
 			if err == io.EOF {

@@ -19,7 +19,8 @@ const (
 	timeout     class = "timeout"     // no whole answer within the timeout
 	cut         class = "cut"         // in flight when the run ended, and not answered in the wait after it
 	protocol    class = "protocol"    // an answer that is not HTTP/1.1
-	badStatus   class = "status"      // answered with 400 or above
+	badStatus   class = "status"      // answered with 400 or above, or with another status than was to be
+	badAnswer   class = "check"       // the right status, and a field or body that is not as it was to be
 	tlsFailure  class = "tls"         // no handshake, or a certificate that is not trusted
 	descriptors class = "descriptors" // this machine: out of file descriptors
 	ports       class = "ports"       // this machine: out of local ports
@@ -68,6 +69,9 @@ func classify(err error) class {
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
 		return reset
+	}
+	if _, ok := errors.AsType[checkError](err); ok {
+		return badAnswer
 	}
 	if _, ok := errors.AsType[handshakeError](err); ok {
 		return tlsFailure

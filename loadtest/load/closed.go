@@ -42,19 +42,21 @@ func (e *engine) shifts(ss []stretch, i int) []shift {
 func (e *engine) closedUser(i int, shifts []shift) {
 	u := e.newUser(i)
 	think := e.thinking(i)
+	next := int64(i)
 	for _, s := range shifts {
 		e.sleepUntil(s.on)
-		e.work(u, s.off, think)
+		next = e.work(u, next, s.off, think)
 		u.hangUp()
 	}
 }
 
-// work sends a user's requests one after the other: each is due when the one
-// before is done and the user has thought about it. What is in flight at the end
-// of a shift is awaited like what is in flight at the end of the run.
-func (e *engine) work(u *user, off time.Duration, think func() time.Duration) {
-	for due := e.now(); !e.over(due) && due < off && e.ticket(due); {
-		done := u.send(due)
+// work sends a user's requests one after the other, from the i-th of the run: each
+// is due when the one before is done and the user has thought about it. What is in
+// flight at the end of a shift is awaited like what is in flight at the end of the
+// run. Users take turns in the numbers of requests, without asking each other.
+func (e *engine) work(u *user, i int64, off time.Duration, think func() time.Duration) (next int64) {
+	for due := e.now(); !e.over(due) && due < off && e.ticket(due); i += int64(e.cap) {
+		done := u.send(i, due)
 		pause := think()
 		if u.dialError {
 			pause = max(pause, redialPause)
@@ -67,6 +69,7 @@ func (e *engine) work(u *user, off time.Duration, think func() time.Duration) {
 			due = e.now()
 		}
 	}
+	return i
 }
 
 // thinking gives the i-th user's next think time.

@@ -14,7 +14,7 @@ type dialFunc func(context.Context) (net.Conn, error)
 
 // newDialer resolves the host once, so that no request pays for a name server and
 // all go to the same machine.
-func newDialer(ctx context.Context, m *message) (dialFunc, error) {
+func newDialer(ctx context.Context, m endpoint) (dialFunc, error) {
 	ips, err := net.DefaultResolver.LookupIPAddr(ctx, m.host)
 	if err != nil {
 		return nil, fmt.Errorf("find the target: %w", err)

@@ -189,13 +189,13 @@ func (w lateWaker) wait(t time.Duration) { w.sleepWaker.wait(t + w.late) }
 
 func TestNothingStartsAfterTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		msg, err := Target{URL: "http://pipe/"}.prepare(true)
+		m, err := Target{URL: "http://pipe/"}.prepare(profile(Profile{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		server := &pipes{script: afterDelay(time.Millisecond)}
 		t.Cleanup(server.running.Wait)
-		e := newEngine(msg, profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(1), Duration: 3200 * time.Millisecond}), server.dial)
+		e := newEngine(m, profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(1), Duration: 3200 * time.Millisecond}), server.dial)
 		err = e.run(t.Context(), func(e *engine) (waker, error) { return lateWaker{sleepWaker{e}, 2500 * time.Millisecond}, nil }, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -325,11 +325,11 @@ func TestDeadTargetIsAResult(t *testing.T) {
 		{Executor: ConstantArrivalRate, Rate: perSecond(300), Duration: time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			msg, err := Target{URL: "http://pipe/"}.prepare(true)
+			m, err := Target{URL: "http://pipe/"}.prepare(profile(Profile{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := newEngine(msg, profile(p), func(context.Context) (net.Conn, error) {
+			e := newEngine(m, profile(p), func(context.Context) (net.Conn, error) {
 				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 			})
 			if err := e.run(t.Context(), func(e *engine) (waker, error) { return sleepWaker{e}, nil }, nil); err != nil {
@@ -378,13 +378,13 @@ func TestDeadlinesAreThoseOfTheirRequest(t *testing.T) {
 
 func TestProgressIsReportedFourTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		msg, err := Target{URL: "http://pipe/"}.prepare(true)
+		m, err := Target{URL: "http://pipe/"}.prepare(profile(Profile{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		server := &pipes{script: afterDelay(100 * time.Millisecond)}
 		t.Cleanup(server.running.Wait)
-		e := newEngine(msg, profile(Profile{Executor: ConstantVUs, VUs: 1, Warmup: time.Second, Duration: time.Second}), server.dial)
+		e := newEngine(m, profile(Profile{Executor: ConstantVUs, VUs: 1, Warmup: time.Second, Duration: time.Second}), server.dial)
 		var seen []Progress
 		err = e.run(t.Context(), nil, func(p Progress) { seen = append(seen, p) })
 		if err != nil {

@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 		{"interrupted", func(s *Summary) { s.Interrupted, s.Seconds = true, 3.25 }, true, "the figures are of the 3.2 s until then"},
 		{"nothing sent", func(s *Summary) { s.Requests = Requests{} }, false, "no request was sent"},
 	} {
-		e := newEngine(&message{}, Profile{Executor: ConstantVUs, VUs: 7, Duration: time.Minute}, nil)
+		e := newEngine(anything(), Profile{Executor: ConstantVUs, VUs: 7, Duration: time.Minute}, nil)
 		e.cap = 7
 		e.usageUntil.at = time.Minute
 		s := healthy()

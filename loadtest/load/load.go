@@ -24,6 +24,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -54,20 +55,17 @@ const progressEvery = 250 * time.Millisecond
 // means that nothing could be sent at all: a bad profile or target (a
 // [conf.Problem] for each bad value), or a host that has no address.
 func Run(ctx context.Context, t Target, p Profile, progress func(Progress)) (*Summary, error) {
-	msg, err := t.prepare(p.KeepAlive)
-	if err != nil {
+	m, err := t.prepare(p)
+	if err := errors.Join(err, runnable(p)); err != nil {
 		return nil, err
 	}
-	if err := runnable(p); err != nil {
-		return nil, err
-	}
-	dial, err := newDialer(ctx, msg)
+	dial, err := newDialer(ctx, m.endpoint)
 	if err != nil {
 		return nil, err
 	}
 	begin := time.Now()
 	once := func(ctx context.Context, p Profile) (*Summary, error) {
-		return runOnce(ctx, t.URL, newEngine(msg, p, dial), since(begin, progress))
+		return runOnce(ctx, t.URL, newEngine(m, p, dial), since(begin, progress))
 	}
 	if p.Executor == MaxRateSearch {
 		return searchRun(ctx, p, once)
@@ -142,7 +140,7 @@ func (e *engine) run(ctx context.Context, newWaker func(*engine) (waker, error),
 // engine is one run. Moments are offsets from begin on the monotonic clock.
 type engine struct {
 	ctx  context.Context
-	msg  *message
+	mix  *mix
 	p    Profile
 	dial dialFunc
 
@@ -164,14 +162,11 @@ type engine struct {
 	spent   chan struct{}
 
 	// Set when the run has ended: planned and never started, and under open load
-	// how long those were due then, in all and by stage, and how many waited for
-	// a user.
-	dropped int64
-	lost    distribution
-	lostIn  []distribution
-	waited  int64
-	cap     int // of users
-	cores   int
+	// how many waited for a user.
+	dropped, waited int64
+	losses
+	cap   int // of users
+	cores int
 
 	usageFrom, usageUntil usage
 }
@@ -179,9 +174,9 @@ type engine struct {
 // forever is later than any run ends.
 const forever = time.Duration(math.MaxInt64)
 
-func newEngine(msg *message, p Profile, dial dialFunc) *engine {
+func newEngine(m *mix, p Profile, dial dialFunc) *engine {
 	e := &engine{
-		msg: msg, p: p, dial: dial, spent: make(chan struct{}),
+		mix: m, p: p, dial: dial, spent: make(chan struct{}),
 		begin: time.Now(), from: p.Warmup, until: p.Warmup + p.Window(), cores: runtime.GOMAXPROCS(0)}
 	if e.until == e.from {
 		e.until = forever
@@ -198,7 +193,7 @@ func newEngine(msg *message, p Profile, dial dialFunc) *engine {
 	// One recorder per core: a histogram weighs a quarter of a megabyte, so one
 	// per user would cost more memory than the users do.
 	for range e.cores {
-		e.shards = append(e.shards, newShard(len(e.stages), intervalOf(p.Window())))
+		e.shards = append(e.shards, newShard(len(e.stages), len(m.kinds), intervalOf(p.Window())))
 	}
 	return e
 }

@@ -13,7 +13,7 @@ func (e *engine) openLoad(w waker) {
 	if e.cap == 0 {
 		e.cap = defaultCap(e.p.highestRate(), e.p.Timeout)
 	}
-	l := &line{e: e, schedule: e.schedule, lostIn: make([]distribution, len(e.stages))}
+	l := &line{e: e, schedule: e.schedule, losses: e.newLosses()}
 	stop := context.AfterFunc(e.ctx, w.wake)
 	defer stop()
 	defer l.users.Wait()
@@ -75,15 +75,24 @@ type line struct {
 	closed         bool
 	waited         int64
 
-	// Dropped arrivals by how long they were due: all, and by stage.
-	lost   distribution
-	lostIn []distribution
+	losses
 }
 
-// openUser is a user that is told when its next request was due.
+// losses are the dropped arrivals by how long they had been due then: all, those of
+// each stage and those of each kind.
+type losses struct {
+	lost           distribution
+	lostIn, lostOf []distribution
+}
+
+func (e *engine) newLosses() losses {
+	return losses{lostIn: make([]distribution, len(e.stages)), lostOf: make([]distribution, len(e.mix.kinds))}
+}
+
+// openUser is a user that is told which arrival it has.
 type openUser struct {
 	*user
-	next chan time.Duration
+	next chan int64
 }
 
 // arrive lets the next arrival in.
@@ -98,12 +107,12 @@ func (l *line) arrive(now time.Duration) {
 		u := l.idle[len(l.idle)-1]
 		l.idle = l.idle[:len(l.idle)-1]
 		l.taken++
-		u.next <- l.due(i)
+		u.next <- i
 	case l.made < l.e.cap:
-		u := &openUser{l.e.newUser(l.made), make(chan time.Duration, 1)}
+		u := &openUser{l.e.newUser(l.made), make(chan int64, 1)}
 		l.made++
 		l.taken++
-		u.next <- l.due(i)
+		u.next <- i
 		l.users.Go(func() { l.serve(u) })
 	}
 }
@@ -111,29 +120,29 @@ func (l *line) arrive(now time.Duration) {
 // serve is a user's life.
 func (l *line) serve(u *openUser) {
 	defer u.hangUp()
-	for due := range u.next {
+	for i := range u.next {
 		for ok := true; ok; {
-			now := u.send(due)
-			due, ok = l.takeOrIdle(u, now)
+			now := u.send(i, l.due(i))
+			i, ok = l.takeOrIdle(u, now)
 		}
 	}
 }
 
 // takeOrIdle gives a free user the first arrival in line, or makes it idle.
-func (l *line) takeOrIdle(u *openUser, now time.Duration) (due time.Duration, ok bool) {
+func (l *line) takeOrIdle(u *openUser, now time.Duration) (i int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.taken < l.arrived && !l.e.over(now) {
-		due := l.due(l.taken)
+		i, due := l.taken, l.due(l.taken)
 		l.taken++
 		if due+l.e.p.Timeout <= now {
-			l.drop(due, l.e.p.Timeout)
+			l.drop(i, due, l.e.p.Timeout)
 			continue
 		}
 		if l.e.measured(due) {
 			l.waited++
 		}
-		return due, true
+		return i, true
 	}
 	if l.closed {
 		close(u.next)
@@ -144,13 +153,17 @@ func (l *line) takeOrIdle(u *openUser, now time.Duration) (due time.Duration, ok
 }
 
 // drop gives up an arrival that has waited for a time.
-func (l *line) drop(due, waited time.Duration) {
+func (l *line) drop(i int64, due, waited time.Duration) {
 	if !l.e.measured(due) {
 		return
 	}
 	l.lost.record(waited)
-	if i := l.e.stepAt(due); i >= 0 && len(l.lostIn) > 0 {
-		l.lostIn[i].record(waited)
+	if step := l.e.stepAt(due); step >= 0 && len(l.e.stages) > 0 {
+		l.lostIn[step].record(waited)
+	}
+	if len(l.lostOf) > 1 {
+		kind, _ := l.e.mix.pick(i)
+		l.lostOf[kind].record(waited)
 	}
 }
 
@@ -163,12 +176,12 @@ func (l *line) close(total int64) {
 	now := l.e.now()
 	for ; l.taken < max(total, l.arrived); l.taken++ {
 		due := l.due(l.taken)
-		l.drop(due, min(now-due, l.e.p.Timeout))
+		l.drop(l.taken, due, min(now-due, l.e.p.Timeout))
 	}
 	l.arrived = l.taken
 	for _, u := range l.idle {
 		close(u.next)
 	}
 	l.idle = nil
-	l.e.dropped, l.e.lost, l.e.lostIn, l.e.waited = l.lost.count(), l.lost, l.lostIn, l.waited
+	l.e.dropped, l.e.losses, l.e.waited = l.lost.count(), l.losses, l.waited
 }

@@ -85,12 +85,12 @@ func loadPipes(t *testing.T, ctx context.Context, p Profile, server *pipes) (*en
 	if err := runnable(p); err != nil {
 		t.Fatal(err)
 	}
-	msg, err := Target{URL: "http://pipe/"}.prepare(p.KeepAlive)
+	m, err := Target{URL: "http://pipe/"}.prepare(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.running.Wait)
-	e := newEngine(msg, p, server.dial)
+	e := newEngine(m, p, server.dial)
 	if err := e.run(ctx, func(e *engine) (waker, error) { return sleepWaker{e}, nil }, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func balanced(t *testing.T, s *Summary) {
 		t.Errorf("counts do not add up: %+v", r)
 	case classes != r.Failed:
 		t.Errorf("%d failed, but the classes hold %v", r.Failed, s.Errors)
-	case statuses != r.Completed || r.Completed != r.OK+s.Errors["status"]:
+	case statuses != r.Completed || r.Completed != r.OK+s.Errors["status"]+s.Errors["check"]:
 		t.Errorf("%d completed, but the statuses hold %v", r.Completed, s.Statuses)
 	case s.Censored < s.Errors["timeout"]+s.Errors["cut"] || s.Censored > s.Errors["timeout"]+s.Errors["cut"]+r.Dropped:
 		t.Errorf("%d censored of %+v", s.Censored, r)
@@ -148,3 +148,6 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 		t.Errorf("%s = %v, want %v ± %v", what, got, want, tolerance)
 	}
 }
+
+// anything is a mix for tests that send nothing.
+func anything() *mix { return &mix{kinds: make([]kind, 1)} }

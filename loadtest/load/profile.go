@@ -128,6 +128,10 @@ type Profile struct {
 	// says `Connection: close`. Default true.
 	KeepAlive bool `yaml:"keep_alive"`
 
+	// Requests are a mix, in place of the one request that the target
+	// describes. Default: none.
+	Requests []Request `yaml:"requests"`
+
 	// Seed gives whatever is drawn at random: Poisson arrivals, exponential
 	// think times, the order of a mix of requests. Default 1.
 	Seed uint64 `yaml:"seed"`
@@ -216,6 +220,9 @@ func (p Profile) Validate() error {
 	spread("think_distribution", p.ThinkDistribution, Exponential)
 	c.That(p.ThinkTime > 0 || p.ThinkDistribution != Exponential, "think_distribution", "has no think_time to spread")
 	c.Within("objective", p.Objective.Validate())
+	for i, r := range p.Requests {
+		c.Within("requests["+itoa(i)+"]", r.Validate())
+	}
 	p.checkUse(&c)
 	switch p.Executor {
 	case ConstantVUs:

@@ -105,22 +105,28 @@ type shard struct {
 	inFlight    float64 // ns that requests were in flight in the window, together
 
 	steps  []step
+	kinds  []group // of a mix; nil where there is one kind alone
 	series series
 }
 
 // sample is one request that has ended.
 type sample struct {
+	kind            int
 	due, sent, done time.Duration
 	outcome
 }
 
-// newShard makes one that keeps so many steps apart, and a series as coarse as
-// interval.
-func newShard(steps int, interval time.Duration) *shard {
-	return &shard{
+// newShard makes one that keeps so many steps and kinds apart, and a series as
+// coarse as interval.
+func newShard(steps, kinds int, interval time.Duration) *shard {
+	s := &shard{
 		errors: map[class]int64{}, examples: map[class]string{},
 		steps: make([]step, steps), series: series{interval: interval},
 	}
+	if kinds > 1 {
+		s.kinds = make([]group, kinds)
+	}
+	return s
 }
 
 // record takes in one request of the measured window.
@@ -136,6 +142,9 @@ func (s *shard) record(e *engine, x sample) {
 	s.lastEnd = max(s.lastEnd, x.done)
 	if len(s.steps) > 0 {
 		s.recordStep(e, x)
+	}
+	if len(s.kinds) > 0 {
+		s.kinds[x.kind].record(x)
 	}
 	if x.status != 0 {
 		s.statuses[x.status]++
@@ -193,6 +202,9 @@ func (s *shard) merge(o *shard) {
 	}
 	for i := range o.steps {
 		s.steps[i].merge(&o.steps[i])
+	}
+	for i := range o.kinds {
+		s.kinds[i].merge(&o.kinds[i])
 	}
 	s.series.merge(&o.series)
 	s.bytes += o.bytes

@@ -13,7 +13,7 @@ import (
 
 // recorded is an engine that has recorded what a test says, and nothing else.
 func recorded(samples ...time.Duration) *engine {
-	e := newEngine(&message{}, Profile{Executor: ConstantVUs, VUs: 1, Duration: time.Hour}, nil)
+	e := newEngine(anything(), Profile{Executor: ConstantVUs, VUs: 1, Duration: time.Hour}, nil)
 	for i, d := range samples {
 		e.shards[i%len(e.shards)].record(e, sample{done: d, outcome: outcome{answer: answer{status: 200, body: 10}}})
 	}
@@ -95,7 +95,7 @@ func TestFewSamples(t *testing.T) {
 
 // LD05: beyond a million samples, of which the last are ten times slower.
 func TestNoSampleIsLeftOut(t *testing.T) {
-	e := newEngine(&message{}, Profile{Executor: ConstantVUs, VUs: 1, Duration: time.Hour}, nil)
+	e := newEngine(anything(), Profile{Executor: ConstantVUs, VUs: 1, Duration: time.Hour}, nil)
 	for i := range 1_200_000 {
 		d, status := 10*time.Millisecond, 200
 		if i >= 1_000_000 {
@@ -134,12 +134,12 @@ func TestOutOfRangeSamplesCount(t *testing.T) {
 }
 
 func TestShardsMergeIntoOneRun(t *testing.T) {
-	e := newEngine(&message{}, Profile{Executor: ConstantVUs, VUs: 1, Duration: 8}, nil)
-	a, b := newShard(0, time.Second), newShard(0, time.Second)
-	a.record(e, sample{0, 1, 5, outcome{answer: answer{status: 200, body: 1}}})
-	b.record(e, sample{0, 2, 9, outcome{answer: answer{status: 500, body: 2}, class: badStatus}})
-	b.record(e, sample{0, 3, 7, outcome{class: protocol, err: protocolError("x")}})
-	b.record(e, sample{0, 3, 6, outcome{class: timeout}})
+	e := newEngine(anything(), Profile{Executor: ConstantVUs, VUs: 1, Duration: 8}, nil)
+	a, b := newShard(0, 1, time.Second), newShard(0, 1, time.Second)
+	a.record(e, sample{0, 0, 1, 5, outcome{answer: answer{status: 200, body: 1}}})
+	b.record(e, sample{0, 0, 2, 9, outcome{answer: answer{status: 500, body: 2}, class: badStatus}})
+	b.record(e, sample{0, 0, 3, 7, outcome{class: protocol, err: protocolError("x")}})
+	b.record(e, sample{0, 0, 3, 6, outcome{class: timeout}})
 	b.opened()
 	b.pass(true, 4)
 	b.pass(false, -3)

@@ -5,19 +5,47 @@ import (
 	"time"
 )
 
+// group is what became of some requests of a run: those of one kind.
+type group struct {
+	tally
+	completed int64
+}
+
+func (g *group) record(x sample) {
+	g.tally.record(x.class, x.done-x.due)
+	if x.status != 0 {
+		g.completed++
+	}
+}
+
+func (g *group) merge(o *group) {
+	g.tally.merge(&o.tally)
+	g.completed += o.completed
+}
+
+// requests are the counts, given what was dropped; they go into the times.
+func (g *group) requests(lost *distribution) Requests {
+	sent := g.count()
+	r := Requests{Sent: sent, Completed: g.completed, OK: g.ok.count(), Failed: sent - g.ok.count()}
+	if lost != nil {
+		r.Dropped = lost.count()
+		g.censored.merge(lost)
+	}
+	r.Planned = r.Sent + r.Dropped
+	return r
+}
+
 // step is what a stage came to.
 type step struct {
 	// Requests that were due in it, whenever they ended.
-	tally
-	completed int64
+	group
 	// What ended in it, whenever it was due: the rate at which the target
 	// worked then.
 	doneIn, okIn int64
 }
 
 func (s *step) merge(o *step) {
-	s.tally.merge(&o.tally)
-	s.completed += o.completed
+	s.group.merge(&o.group)
 	s.doneIn += o.doneIn
 	s.okIn += o.okIn
 }
@@ -32,10 +60,7 @@ func (e *engine) stepAt(t time.Duration) int {
 
 func (s *shard) recordStep(e *engine, x sample) {
 	if i := e.stepAt(x.due); i >= 0 {
-		s.steps[i].record(x.class, x.done-x.due)
-		if x.status != 0 {
-			s.steps[i].completed++
-		}
+		s.steps[i].record(x)
 	}
 	if i := e.stepAt(x.done); i >= 0 && x.status != 0 {
 		s.steps[i].doneIn++
@@ -66,19 +91,34 @@ func (e *engine) steps(all *shard) []Step {
 		}
 		s := &all.steps[i]
 		length := (end - stage.from).Seconds()
-		sent := s.count()
-		r := Requests{Sent: sent, Completed: s.completed, OK: s.ok.count(), Failed: sent - s.ok.count()}
-		if e.lostIn != nil {
-			r.Dropped = e.lostIn[i].count()
-			s.censored.merge(&e.lostIn[i])
-		}
-		r.Planned = r.Sent + r.Dropped
+		r := s.requests(lostAt(e.lostIn, i))
 		out = append(out, Step{
 			At: (stage.from - e.from).Seconds(), Seconds: length,
 			From: level(stage.start).String(), To: level(stage.end).String(),
 			Requests: r,
 			Offered:  float64(r.Planned) / length, Throughput: float64(s.doneIn) / length, Goodput: float64(s.okIn) / length,
 			ResponseTime: s.times(), OKResponseTime: s.ok.times(),
+		})
+	}
+	return out
+}
+
+// lostAt is the i-th of what only open load has.
+func lostAt(ds []distribution, i int) *distribution {
+	if ds == nil {
+		return nil
+	}
+	return &ds[i]
+}
+
+// byRequest are the results of each kind of request of a mix.
+func (e *engine) byRequest(all *shard) []Kind {
+	var out []Kind
+	for i := range all.kinds {
+		g := &all.kinds[i]
+		out = append(out, Kind{
+			Name: e.mix.kinds[i].name, Requests: g.requests(lostAt(e.lostOf, i)),
+			ResponseTime: g.times(), OKResponseTime: g.ok.times(),
 		})
 	}
 	return out

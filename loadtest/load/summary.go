@@ -62,6 +62,8 @@ type Summary struct {
 	// ConnectionsOpened by the generator, in the warm-up too.
 	ConnectionsOpened int64 `json:"connections_opened"`
 
+	// ByRequest has a result for each kind of request, of a mix.
+	ByRequest []Kind `json:"by_request,omitempty"`
 	// Steps has a result for each stage that took time, of a ramping executor.
 	Steps []Step `json:"steps,omitempty"`
 	// Search is the result of max-rate-search; the other figures are then those
@@ -75,6 +77,8 @@ type Summary struct {
 	// Valid is false where the generator, not the server, set the figures.
 	Valid    bool     `json:"valid"`
 	Warnings []string `json:"warnings"`
+
+	response, service distribution // of WriteHistograms
 }
 
 // Requests are the counts: planned = sent + dropped and sent = ok + failed.
@@ -102,6 +106,14 @@ type Times struct {
 	// AtLeast names those of the figures above that are lower bounds: so many
 	// requests had no answer that more is not known.
 	AtLeast []string `json:"at_least,omitempty"`
+}
+
+// Kind is the result of one kind of request.
+type Kind struct {
+	Name           string   `json:"name"`
+	Requests       Requests `json:"requests"`
+	ResponseTime   *Times   `json:"response_time"`
+	OKResponseTime *Times   `json:"ok_response_time"`
 }
 
 // Step is the result of one stage. Its requests and response times are those due in
@@ -195,7 +207,7 @@ func millis(t time.Duration) float64 { return float64(t) / float64(time.Millisec
 
 // summary merges what the shards recorded. The run has ended.
 func (e *engine) summary() *Summary {
-	all := newShard(len(e.stages), e.shards[0].series.interval)
+	all := newShard(len(e.stages), len(e.mix.kinds), e.shards[0].series.interval)
 	for _, s := range e.shards {
 		all.merge(s)
 	}
@@ -218,11 +230,12 @@ func (e *engine) summary() *Summary {
 		Valid:             true,
 		Warnings:          []string{},
 	}
+	s.response, s.service = all.response.ok, all.service
 	all.response.censored.merge(&e.lost)
 	s.ResponseTime = all.response.times()
 	s.Censored = all.response.censored.count()
 	s.OverRange = all.response.ok.over + all.response.censored.over
-	s.Steps = e.steps(all)
+	s.Steps, s.ByRequest = e.steps(all), e.byRequest(all)
 	s.Series = Series{Interval: all.series.interval.Seconds(), Points: all.series.points()}
 	for c, n := range all.errors {
 		s.Errors[string(c)] = n

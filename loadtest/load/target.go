@@ -10,94 +10,93 @@ import (
 	"gatebench/internal/conf"
 )
 
-// Target is the one request that a run repeats. Nothing is sent that is not
-// written here, but for Host, Content-Length where there is a body or the method
-// usually has one, and `Connection: close` without keep-alive.
+// Target is where a run goes, and the one request that it repeats unless its
+// profile has a mix of its own. Nothing is sent that is not written here or there,
+// but for Host, Content-Length where there is a body or the method usually has one,
+// and `Connection: close` without keep-alive.
 type Target struct {
 	// URL is http or https; its path and query go on the wire as written. A
-	// host with several addresses is asked once and tried in order.
+	// host with several addresses is asked once and tried in order. In front of
+	// a mix it has no more than a path, which the mix's paths go behind.
 	URL string
 	// Method is GET if empty.
 	Method string
 	Fields []Field
 	Body   []byte
+	// Expect is what an answer must be to count as ok.
+	Expect Expect
 }
 
 // Field is one header line. A field named Host replaces the URL's.
 type Field struct{ Name, Value string }
 
-// message is a target made ready: the bytes to write, and where.
-type message struct {
-	bytes []byte
-	// noBody marks HEAD, whose answer has a length and no body.
-	noBody bool
-	// once marks that every request has a connection of its own.
-	once bool
-
+// endpoint is where connections go.
+type endpoint struct {
 	host, port string // host without brackets
 	tls        bool
 }
 
-// prepare checks everything that could smuggle a line into the head, and writes
-// the request once.
-func (t Target) prepare(keepAlive bool) (*message, error) {
-	var c conf.Check
-	m := &message{once: !keepAlive}
-
+// endpoint checks the URL, and takes it apart.
+func (t Target) endpoint(c *conf.Check) (endpoint, *url.URL) {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		c.That(false, "url", "%q is not a URL", t.URL)
-		return nil, c.Err()
+		return endpoint{}, &url.URL{}
 	}
 	c.That(u.Scheme == "http" || u.Scheme == "https", "url", "%q must begin with http:// or https://", t.URL)
 	c.That(u.Hostname() != "", "url", "%q names no host", t.URL)
 	c.That(u.User == nil, "url", "must not hold a user or password: give a field Authorization")
 	c.That(u.Fragment == "", "url", "must not hold a fragment: it is never sent")
-	target := u.RequestURI()
-	c.That(plainTarget(target), "url", "%q holds a space, a control or a non-ASCII character: write it as %%XX", t.URL)
-
-	method := t.Method
-	if method == "" {
-		method = http.MethodGet
+	e := endpoint{host: u.Hostname(), port: u.Port(), tls: u.Scheme == "https"}
+	if e.port == "" {
+		e.port = map[bool]string{false: "80", true: "443"}[e.tls]
 	}
-	c.That(isToken(method), "method", "%q is not a method", method)
-	c.That(method != http.MethodConnect, "method", "CONNECT asks for a tunnel, not for an answer")
-	m.noBody = method == http.MethodHead
+	_, err = net.LookupPort("tcp", e.port)
+	c.That(err == nil, "url", "%q is not a port", e.port)
+	return e, u
+}
 
-	var head strings.Builder
-	host := u.Host
-	var rest strings.Builder
-	for _, f := range t.Fields {
+// message is one request, to be written out. The problems with it are told by the
+// paths that its parts have.
+type message struct {
+	method, target, host string
+	fields               []Field
+	body                 []byte
+	close                bool // asks for the connection to be closed
+	at                   struct{ method, target, fields string }
+}
+
+// bytes checks everything that could smuggle a line into the head, and writes the
+// request.
+func (m message) bytes(c *conf.Check) []byte {
+	c.That(plainTarget(m.target), m.at.target, "%q holds a space, a control or a non-ASCII character: write it as %%XX", m.target)
+	c.That(isToken(m.method), m.at.method, "%q is not a method", m.method)
+	c.That(m.method != http.MethodConnect, m.at.method, "CONNECT asks for a tunnel, not for an answer")
+
+	var head, rest strings.Builder
+	host := m.host
+	for _, f := range m.fields {
 		ok := isToken(f.Name) && isFieldValue(f.Value)
-		c.That(ok, "fields", "%q: %q is not a header field", f.Name, f.Value)
+		c.That(ok, m.at.fields, "%q: %q is not a header field", f.Name, f.Value)
 		switch strings.ToLower(f.Name) {
 		case "host":
 			host = f.Value
 		case "content-length", "transfer-encoding", "connection", "expect", "upgrade":
-			c.That(false, "fields", "%s is set by the engine: remove it", f.Name)
+			c.That(false, m.at.fields, "%s is set by the engine: remove it", f.Name)
 		default:
 			rest.WriteString(f.Name + ": " + f.Value + "\r\n")
 		}
 	}
-	head.WriteString(method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\n")
+	head.WriteString(m.method + " " + m.target + " HTTP/1.1\r\nHost: " + host + "\r\n")
 	head.WriteString(rest.String())
-	if len(t.Body) > 0 || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
-		head.WriteString("Content-Length: " + strconv.Itoa(len(t.Body)) + "\r\n")
+	if len(m.body) > 0 || m.method == http.MethodPost || m.method == http.MethodPut || m.method == http.MethodPatch {
+		head.WriteString("Content-Length: " + strconv.Itoa(len(m.body)) + "\r\n")
 	}
-	if m.once {
+	if m.close {
 		head.WriteString("Connection: close\r\n")
 	}
 	head.WriteString("\r\n")
-	m.bytes = append([]byte(head.String()), t.Body...)
-
-	m.tls = u.Scheme == "https"
-	m.host, m.port = u.Hostname(), u.Port()
-	if m.port == "" {
-		m.port = map[bool]string{false: "80", true: "443"}[m.tls]
-	}
-	_, err = net.LookupPort("tcp", m.port)
-	c.That(err == nil, "url", "%q is not a port", m.port)
-	return m, c.Err()
+	return append([]byte(head.String()), m.body...)
 }
 
 // isToken reports whether s is a token of RFC 9110 5.6.2: a method or field name.

@@ -25,12 +25,14 @@ func TestRequestIsWrittenAsAsked(t *testing.T) {
 			true, "PATCH / HTTP/1.1\r\nHost: other\r\nx-A: b c\r\nContent-Length: 2\r\n\r\n{}", "h:80",
 		},
 	} {
-		m, err := tt.t.prepare(tt.keepAlive)
+		p := profile(Profile{})
+		p.KeepAlive = tt.keepAlive
+		m, err := tt.t.prepare(p)
 		if err != nil {
 			t.Errorf("%+v: %v", tt.t, err)
 			continue
 		}
-		if diff := cmp.Diff(tt.want, string(m.bytes)); diff != "" {
+		if diff := cmp.Diff(tt.want, string(m.kinds[0].bytes[0])); diff != "" {
 			t.Error(diff)
 		}
 		if got := m.host + ":" + m.port; got != tt.host {
@@ -61,7 +63,7 @@ func TestNothingSmugglesALine(t *testing.T) {
 		{Target{URL: "http://h/", Fields: []Field{{"Content-Length", "1"}}}, "fields"},
 		{Target{URL: "http://h/", Fields: []Field{{"transfer-encoding", "chunked"}}}, "fields"},
 	} {
-		_, err := tt.t.prepare(true)
+		_, err := tt.t.prepare(profile(Profile{}))
 		ps := conf.Problems(err)
 		if len(ps) == 0 {
 			t.Errorf("%+v is not refused", tt.t)

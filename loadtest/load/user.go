@@ -15,10 +15,12 @@ import (
 type user struct {
 	e     *engine
 	shard *shard
+	i     int // which one
 
 	mu   sync.Mutex // guards nc against the interrupt, not against the user itself
 	nc   net.Conn   // nil if not connected
 	read answers
+	look *inspection // nil until an answer is to be looked at
 	idle idleProbe
 
 	deadline  time.Duration // of the request in flight
@@ -36,16 +38,17 @@ type outcome struct {
 
 // newUser makes the i-th user.
 func (e *engine) newUser(i int) *user {
-	u := &user{e: e, shard: e.shards[i%len(e.shards)]}
+	u := &user{e: e, shard: e.shards[i%len(e.shards)], i: i}
 	e.conns.add(u)
 	return u
 }
 
-// send carries out the request that was due at due, records it and returns when
-// it was done.
-func (u *user) send(due time.Duration) time.Duration {
+// send carries out the i-th request, which was due at due, records it and returns
+// when it was done.
+func (u *user) send(i int64, due time.Duration) time.Duration {
+	kind, request := u.e.mix.pick(i)
 	sent := u.e.now()
-	out := u.exchange(sent, u.e.giveUpAt(sent))
+	out := u.exchange(&u.e.mix.kinds[kind], request, sent, u.e.giveUpAt(sent))
 	done := u.e.now()
 	u.lastDone = done
 	if out.class == timeout && done >= u.e.until {
@@ -53,7 +56,7 @@ func (u *user) send(due time.Duration) time.Duration {
 	}
 	u.shard.pass(!u.dialError, min(done, u.e.until)-max(sent, u.e.from))
 	if u.e.measured(due) {
-		u.shard.record(u.e, sample{due, sent, done, out})
+		u.shard.record(u.e, sample{kind, due, sent, done, out})
 	}
 	return done
 }
@@ -69,7 +72,7 @@ func (e *engine) giveUpAt(sent time.Duration) time.Duration {
 }
 
 // exchange writes the request and reads the answer.
-func (u *user) exchange(now, deadline time.Duration) outcome {
+func (u *user) exchange(k *kind, request []byte, now, deadline time.Duration) outcome {
 	u.deadline, u.dialError = deadline, false
 	if u.nc != nil && now-u.lastDone > idleCheckAfter && u.idle.stale() {
 		u.hangUp()
@@ -80,22 +83,46 @@ func (u *user) exchange(now, deadline time.Duration) outcome {
 			return outcome{class: classify(err), err: err}
 		}
 	}
-	a, err := u.roundTrip(now)
+	u.inspect(k.checks)
+	a, err := u.roundTrip(request, k.noBody, now)
 	if err != nil {
 		u.hangUp()
 		return outcome{class: classify(err), err: err}
 	}
-	if !a.reuse || u.e.msg.once {
+	if !a.reuse || u.e.mix.once {
 		u.hangUp()
 	}
+	return u.checked(k, a)
+}
+
+// inspect has the next answer looked at, or not.
+func (u *user) inspect(k *checks) {
+	u.read.look = nil
+	if k == nil {
+		return
+	}
+	if u.look == nil {
+		u.look = &inspection{}
+	}
+	u.look.begin(k)
+	u.read.look = u.look
+}
+
+// checked is what a full answer amounts to.
+func (u *user) checked(k *kind, a answer) outcome {
 	out := outcome{answer: a}
-	if a.status >= 400 {
+	switch {
+	case k.status == 0 && a.status >= 400, k.status != 0 && a.status != k.status:
 		out.class = badStatus
+	case k.checks != nil:
+		if out.err = u.look.verdict(); out.err != nil {
+			out.class = badAnswer
+		}
 	}
 	return out
 }
 
-func (u *user) roundTrip(now time.Duration) (answer, error) {
+func (u *user) roundTrip(request []byte, noBody bool, now time.Duration) (answer, error) {
 	if u.armed <= now || u.exactDeadline() {
 		if err := u.arm(); err != nil {
 			return answer{}, err
@@ -103,11 +130,11 @@ func (u *user) roundTrip(now time.Duration) (answer, error) {
 	}
 	// A server may answer before it has read all of a body, and close: the
 	// answer is then there to be read although the write failed.
-	writeErr := u.write(u.e.msg.bytes)
+	writeErr := u.write(request)
 	if writeErr != nil && classify(writeErr) != reset {
 		return answer{}, writeErr
 	}
-	a, err := u.read.next(u.e.msg.noBody)
+	a, err := u.read.next(noBody)
 	if writeErr != nil {
 		a.reuse = false
 		if err != nil {

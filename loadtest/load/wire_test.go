@@ -150,12 +150,12 @@ func TestLoadOverTLS(t *testing.T) {
 	t.Run("trusted", func(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(s.Certificate())
-		msg, err := Target{URL: s.URL}.prepare(true)
+		m, err := Target{URL: s.URL}.prepare(profile(Profile{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		d := &dialer{addrs: []string{s.Listener.Addr().String()}, tls: &tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"http/1.1"}}}
-		e := newEngine(msg, iterations(50, 2), d.dial)
+		e := newEngine(m, iterations(50, 2), d.dial)
 		if err := e.run(t.Context(), newWaker, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -277,20 +277,20 @@ func TestConnectionThatWasClosedIdleIsReplaced(t *testing.T) {
 		c.Close()
 		closed <- struct{}{}
 	})
-	msg, err := Target{URL: url}.prepare(true)
+	m, err := Target{URL: url}.prepare(profile(Profile{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial, err := newDialer(t.Context(), msg)
+	dial, err := newDialer(t.Context(), m.endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(msg, iterations(1, 1), dial)
+	e := newEngine(m, iterations(1, 1), dial)
 	e.ctx = t.Context()
 	u := e.newUser(0)
 	defer u.hangUp()
 	for range 3 {
-		u.send(e.now())
+		u.send(0, e.now())
 		<-closed
 		u.lastDone = -time.Hour // as if it had idled for long
 	}
@@ -325,19 +325,30 @@ func TestUnknownHostIsAnError(t *testing.T) {
 // The hot path allocates nothing: what the engine leaves to collect would be paid
 // for by the target beside it.
 func TestRequestsAllocateNothing(t *testing.T) {
-	msg, err := Target{URL: "http://canned/"}.prepare(true)
-	if err != nil {
-		t.Fatal(err)
+	mixed := iterations(1, 1)
+	mixed.Requests = []Request{
+		{Get: "/product", Weight: 3, Expect: Expect{Status: 200, Contains: "ok", Headers: map[string]string{"content-length": "2"}, SHA256: digestOfOK}},
+		{Post: "/product", JSON: []byte(`{"a":1}`)},
 	}
-	e := newEngine(msg, iterations(1, 1), func(context.Context) (net.Conn, error) { return canned{}, nil })
-	e.ctx = t.Context()
-	u := e.newUser(0)
-	due := u.send(e.now())
-	if n := testing.AllocsPerRun(1000, func() { due = u.send(due) }); n != 0 {
-		t.Errorf("%v allocations a request", n)
-	}
-	if s := e.summary(); s.Requests.OK != s.Requests.Sent || s.Requests.Sent < 1000 {
-		t.Errorf("%+v %v", s.Requests, s.ErrorExamples)
+	for name, p := range map[string]Profile{"one request": iterations(1, 1), "a mix with checks": mixed} {
+		m, err := Target{URL: "http://canned/"}.prepare(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := newEngine(m, p, func(context.Context) (net.Conn, error) { return canned{}, nil })
+		e.ctx = t.Context()
+		u := e.newUser(0)
+		i, due := int64(0), e.now()
+		send := func() { due = u.send(i, due); i++ }
+		for range 100 {
+			send()
+		}
+		if n := testing.AllocsPerRun(1000, send); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+		if s := e.summary(); s.Requests.OK != s.Requests.Sent || s.Requests.Sent < 1000 {
+			t.Errorf("%s: %+v %v", name, s.Requests, s.ErrorExamples)
+		}
 	}
 }
 
