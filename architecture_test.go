@@ -29,6 +29,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 
 	// Bottom: values and contracts.
 	"internal/conf":    {},
+	"internal/doctor":  {theirs: "github.com/prometheus/procfs golang.org/x/sys"},
 	"internal/process": {theirs: "github.com/prometheus/client_golang golang.org/x/sys"},
 	"clients":          {ours: "internal/conf"},
 	"server":           {ours: "clients", theirs: "github.com/valyala/fasthttp golang.org/x/sys"},
@@ -68,7 +69,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"internal/config": {ours: "backend configs gateway internal/conf internal/strictyaml loadtest/experiment loadtest/load " +
 		"loadtest/result loadtest/threshold"},
 	"internal/cli": {
-		ours: "backend clients clients/registry gateway internal/conf internal/config " +
+		ours: "backend clients clients/registry gateway internal/conf internal/config internal/doctor " +
 			"loadtest/experiment loadtest/load loadtest/report loadtest/result server",
 		theirs: "github.com/spf13/cobra golang.org/x/term",
 	},

@@ -128,7 +128,7 @@ saved.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newRun(w), newReport(w), newCompare(w), newGateway(w), newBackend(w), newLoad(w), newValidate(w), newClients(w),
+		newRun(w), newReport(w), newCompare(w), newGateway(w), newBackend(w), newLoad(w), newValidate(w), newClients(w), newDoctor(w),
 	)
 	return root
 }
