@@ -23,9 +23,9 @@ func framingCases() []testCase {
 		{name: "expect", rule: "Expect: 100-continue is answered by the gateway and not passed on; nobody stalls, the body arrives once",
 			source: "UP07, N11, S9, golang/go#75933", run: expectContinue},
 		{name: "expect-refused-early", rule: "an upstream that refuses at once is heard without the body",
-			source: "UP07, F12", unless: []string{"early-response", "continue-on-read"}, run: expectRefused},
+			source: "UP07, F12", unless: []string{"early-response", "answer-before-body"}, run: expectRefused},
 		{name: "expect-dead-upstream", rule: "Expect: 100-continue and no upstream is a prompt 502",
-			source: "TestReverseProxyInvalidUpstream100ContinueDoNotHang", unless: []string{"continue-on-read"}, run: expectDead},
+			source: "TestReverseProxyInvalidUpstream100ContinueDoNotHang", unless: []string{"answer-before-body"}, run: expectDead},
 	}
 }
 
