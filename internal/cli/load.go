@@ -11,34 +11,65 @@ import (
 	"github.com/spf13/cobra"
 
 	"gatebench/internal/conf"
+	"gatebench/internal/config"
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/report"
 )
 
 // loadFlags are the flags of `gatebench load` as they are written.
 type loadFlags struct {
-	url, method, body, bodyFile, rate string
-	fields                            []string
+	url, method, body, bodyFile string
+	fields                      []string
+	expectStatus                int
+	expectText                  string
+
+	file, profileName string
+	saturation        float64
+
 	vus                               int
 	iterations                        int64
+	rate, start, arrivals             string
+	stages                            []string
+	search                            bool
 	duration, rampUp, warmup, timeout time.Duration
-	noKeepAlive, json                 bool
+	thinkTime, gracefulStop           time.Duration
+	thinkDistribution                 string
+	noKeepAlive                       bool
+	seed                              uint64
+
+	thresholds []string
+	histograms string
+	json       bool
+}
+
+// shapeFlags say what a profile in a file says.
+var shapeFlags = []string{
+	"vus", "iterations", "rate", "stage", "start", "arrivals", "search", "duration", "ramp-up", "warmup", "timeout",
+	"think-time", "think-distribution", "graceful-stop", "no-keepalive",
 }
 
 func newLoad(w *world) *cobra.Command {
 	var f loadFlags
 	cmd := &cobra.Command{
-		Use:   "load --url URL (--vus N | --iterations N --vus N | --rate R) --duration D",
+		Use:   "load --url URL (--vus N | --iterations N --vus N | --rate R | --stage D:T … | --search | -f FILE) --duration D",
 		Short: "Load any URL and say what was measured",
-		Long: `Loads one URL and prints a summary. Three load shapes:
+		Long: `Loads one URL and prints a summary. The load shapes:
 
   --vus N --duration D [--ramp-up D]   N users, each waits for its answer (closed)
+  --stage 10s:50 --stage 1m:50 …       users that change: 0 to 50 in 10 s, a minute of 50
   --iterations N --vus M               N requests shared by M users (closed)
   --rate R --duration D [--vus CAP]    arrivals at a rate like 500/s (open)
+  --stage 10s:500/s …                  arrivals at a rate that changes, a result per stage
+  --search --threshold "p99<50ms" …    the highest rate that meets thresholds, as an
+    --duration D                       interval; D is the length of each of its trials
+  -f FILE [--profile NAME]             a profile of a configuration file, which alone can
+                                       hold a mix of requests
 
 Response times run from the moment a request was due, so that a target that stalls is
-charged for every request that had to wait. --duration does not hold --warmup; what
-is in flight at the end is awaited up to --timeout.`,
+charged for every request that had to wait. Requests that were given up stand in the
+quantiles as longer than their age, and failed ones as longer than anything.
+--duration does not hold --warmup; what is in flight at the end is awaited up to
+--timeout. A threshold that is missed ends with exit code 3.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLoad(cmd, w, f) },
 	}
@@ -49,42 +80,134 @@ is in flight at the end is awaited up to --timeout.`,
 	fs.StringArrayVarP(&f.fields, "header", "H", nil, `header field, "Name: value"; may be repeated`)
 	fs.StringVarP(&f.body, "data", "d", "", "request body")
 	fs.StringVar(&f.bodyFile, "data-file", "", "file with the request body")
+	fs.IntVar(&f.expectStatus, "expect-status", 0, "the status that counts as ok (default any below 400)")
+	fs.StringVar(&f.expectText, "expect-text", "", "text that the body of an ok answer contains")
+
+	fs.StringVarP(&f.file, "file", "f", "", "configuration file to take a profile from")
+	fs.StringVar(&f.profileName, "profile", "", "which of the file's profiles (default the only one)")
+	fs.Float64Var(&f.saturation, "saturation", 0, "requests per second that rates like 45% are shares of")
+
 	fs.IntVar(&f.vus, "vus", 0, "virtual users; with --rate their highest number")
 	fs.Int64Var(&f.iterations, "iterations", 0, "requests in all, shared by the users")
 	fs.StringVar(&f.rate, "rate", "", "arrival rate, like 500/s")
+	fs.StringArrayVar(&f.stages, "stage", nil, "DURATION:TARGET, users like 10s:50 or a rate like 10s:500/s; may be repeated")
+	fs.StringVar(&f.start, "start", "", "what the first stage starts from (default 0)")
+	fs.BoolVar(&f.search, "search", false, "search for the highest rate that meets the thresholds")
+	fs.StringVar(&f.arrivals, "arrivals", d.Arrivals, "how arrivals are spread: constant or poisson")
 	fs.DurationVar(&f.duration, "duration", 0, "measured time")
 	fs.DurationVar(&f.rampUp, "ramp-up", 0, "time over which the users start")
 	fs.DurationVar(&f.warmup, "warmup", 0, "time before, loaded and not measured")
-	fs.DurationVar(&f.timeout, "timeout", d.Timeout, "how long after it was due a request may take")
+	fs.DurationVar(&f.timeout, "timeout", d.Timeout, "how long a request may take")
+	fs.DurationVar(&f.gracefulStop, "graceful-stop", 0, "how long what is in flight at the end is awaited (default the timeout)")
+	fs.DurationVar(&f.thinkTime, "think-time", 0, "how long a user waits between an answer and its next request")
+	fs.StringVar(&f.thinkDistribution, "think-distribution", d.ThinkDistribution, "constant or exponential")
 	fs.BoolVar(&f.noKeepAlive, "no-keepalive", false, "open a connection for every request")
+	fs.Uint64Var(&f.seed, "seed", d.Seed, "of everything that is drawn at random")
+
+	fs.StringArrayVar(&f.thresholds, "threshold", nil, `what is to be reached, like "p99<50ms" or "errors<0.1%"; may be repeated`)
+	fs.StringVar(&f.histograms, "hdr", "", "file for the histograms, as an HdrHistogram log (V2)")
 	fs.BoolVar(&f.json, "json", false, "print the summary as JSON ("+load.SummarySchema+")")
-	cmd.MarkFlagsMutuallyExclusive("rate", "iterations")
+	cmd.MarkFlagsMutuallyExclusive("rate", "iterations", "stage")
+	cmd.MarkFlagsMutuallyExclusive("search", "iterations", "stage")
 	cmd.MarkFlagsMutuallyExclusive("data", "data-file")
+	for _, name := range shapeFlags {
+		cmd.MarkFlagsMutuallyExclusive("file", name)
+	}
 	return cmd
 }
 
-// profile reads the flags as a load shape; which executor is meant follows from
-// the flags given.
-func (f loadFlags) profile() (load.Profile, error) {
+// profile reads the flags as a load shape, or takes it from the file.
+func (f loadFlags) profile(cmd *cobra.Command, w *world) (load.Profile, error) {
+	p, err := f.shape()
+	if f.file != "" {
+		cfg, err := checked(config.Load(f.file, w.options()))
+		if err != nil {
+			return p, err
+		}
+		if p, err = cfg.Profile(f.profileName); err != nil {
+			return p, exit(exitUsage, "%w", err)
+		}
+	} else if f.profileName != "" {
+		return p, conf.Problem{Path: "profile", Message: "names a profile of a file: give that with -f"}
+	}
+	if f.file == "" || cmd.Flags().Changed("seed") {
+		p.Seed = f.seed
+	}
+	if f.saturation > 0 {
+		p = p.At(f.saturation)
+	}
+	return p, err
+}
+
+// shape reads the flags as a load shape; which executor is meant follows from the
+// flags given.
+func (f loadFlags) shape() (load.Profile, error) {
 	p := load.DefaultProfile()
 	p.VUs, p.Iterations, p.RampUp = f.vus, f.iterations, f.rampUp
-	p.Duration, p.Warmup, p.Timeout = f.duration, f.warmup, f.timeout
+	p.Duration, p.Warmup, p.Timeout, p.GracefulStop = f.duration, f.warmup, f.timeout, f.gracefulStop
+	p.ThinkTime, p.ThinkDistribution, p.Arrivals = f.thinkTime, f.thinkDistribution, f.arrivals
 	p.KeepAlive = !f.noKeepAlive
-	switch {
-	case f.rate != "":
+	if f.rate != "" {
 		r, err := conf.ParseRate(bareRate(f.rate))
 		if err != nil {
 			return p, conf.Problem{Path: "rate", Message: err.Error()}
 		}
-		p.Executor, p.Rate = load.ConstantArrivalRate, r
+		p.Rate = r
+	}
+	switch {
+	case f.file != "":
+	case f.search:
+		p.Executor = load.MaxRateSearch
+		var err error
+		p.Objective, err = f.objective()
+		return p, err
+	case f.rate != "":
+		p.Executor = load.ConstantArrivalRate
+	case len(f.stages) > 0:
+		return p, f.course(&p)
 	case f.iterations != 0:
 		p.Executor = load.SharedIterations
 	case f.vus != 0:
 		p.Executor = load.ConstantVUs
 	default:
-		return p, conf.Problem{Path: "load", Message: "how much? give --vus N, --iterations N --vus M, or --rate R"}
+		return p, conf.Problem{Path: "load", Message: "how much? give --vus N, --iterations N --vus M, --rate R, --stage D:T, --search or -f FILE"}
 	}
 	return p, nil
+}
+
+// course reads the stages. Rates make it open load.
+func (f loadFlags) course(p *load.Profile) error {
+	p.Executor = load.RampingVUs
+	if f.start != "" {
+		if err := p.Start.UnmarshalText([]byte(f.start)); err != nil {
+			return conf.Problem{Path: "start", Message: err.Error()}
+		}
+	}
+	for _, text := range f.stages {
+		s, err := load.ParseStage(text)
+		if err != nil {
+			return conf.Problem{Path: "stage", Message: err.Error()}
+		}
+		if !s.Target.Rate.IsZero() {
+			p.Executor = load.RampingArrivalRate
+		}
+		p.Stages = append(p.Stages, s)
+	}
+	return nil
+}
+
+// objective reads the thresholds.
+func (f loadFlags) objective() (load.Objective, error) {
+	o := load.Objective{}
+	var c conf.Check
+	for _, text := range f.thresholds {
+		err := o.Parse(text)
+		c.That(err == nil, "threshold", "%v", err)
+	}
+	for _, p := range conf.Problems(o.Validate()) {
+		c.That(false, "threshold", "%s %s", p.Path, p.Message)
+	}
+	return o, c.Err()
 }
 
 // bareRate lets a plain number mean requests per second on the command line.
@@ -97,6 +220,7 @@ func bareRate(s string) string {
 
 func (f loadFlags) target() (load.Target, error) {
 	t := load.Target{URL: f.url, Method: f.method, Body: []byte(f.body)}
+	t.Expect.Status, t.Expect.Contains = f.expectStatus, f.expectText
 	if f.url == "" {
 		return t, conf.Problem{Path: "url", Message: "where to? give --url http://host:port/path"}
 	}
@@ -121,17 +245,16 @@ func (f loadFlags) target() (load.Target, error) {
 }
 
 func runLoad(cmd *cobra.Command, w *world, f loadFlags) error {
-	p, perr := f.profile()
+	p, perr := f.profile(cmd, w)
+	if _, exiting := errors.AsType[*exitError](perr); exiting {
+		return perr
+	}
 	t, terr := f.target()
-	if err := errors.Join(terr, perr); err != nil {
+	thresholds, oerr := f.objective()
+	if err := errors.Join(terr, perr, oerr); err != nil {
 		return flagError(err)
 	}
-	var show func(load.Progress)
-	if isTerminal(w.stderr, w.env()) && !f.json {
-		show = func(p load.Progress) {
-			fmt.Fprintf(w.stderr, "\r\x1b[K%s: %d done, %d failed", p.Elapsed.Round(100*time.Millisecond), p.Done, p.Failed)
-		}
-	}
+	show := showProgress(w, f.json)
 	s, err := load.Run(cmd.Context(), t, p, show)
 	if show != nil {
 		fmt.Fprint(w.stderr, "\r\x1b[K")
@@ -145,6 +268,34 @@ func runLoad(cmd *cobra.Command, w *world, f loadFlags) error {
 	if err := writeSummary(w, s, f.json); err != nil {
 		return exit(exitCannotRun, "%w", err)
 	}
+	if f.histograms != "" {
+		if err := writeHistograms(f.histograms, s); err != nil {
+			return exit(exitCannotRun, "%w", err)
+		}
+	}
+	return concluded(s, thresholds)
+}
+
+// showProgress redraws one line on a terminal, and does nothing elsewhere.
+func showProgress(w *world, asJSON bool) func(load.Progress) {
+	if asJSON || !isTerminal(w.stderr, w.env()) {
+		return nil
+	}
+	return func(p load.Progress) {
+		of, state := "", ""
+		if p.Total > 0 {
+			of = fmt.Sprintf(" of %s", p.Total)
+		}
+		if p.Warmup {
+			state = " (warm-up)"
+		}
+		fmt.Fprintf(w.stderr, "\r\x1b[K%s%s%s: %d done, %d failed", p.Elapsed.Round(100*time.Millisecond), of, state, p.Done, p.Failed)
+	}
+}
+
+// concluded is how the command ends, given what was measured.
+func concluded(s *load.Summary, thresholds load.Objective) error {
+	searched := s.Search != nil
 	switch {
 	case s.Interrupted:
 		return &exitError{code: exitInterrupted}
@@ -152,8 +303,23 @@ func runLoad(cmd *cobra.Command, w *world, f loadFlags) error {
 		return exit(exitCannotRun, "no request to %s was answered: %v", s.URL, s.Errors)
 	case !s.Valid:
 		return exit(exitNotValid, "the result is not valid: %s", strings.Join(s.Warnings, "; "))
+	case searched && s.Search.Lo == nil:
+		return exit(exitThreshold, "threshold missed at every rate that was tried")
+	case searched:
+		return nil
+	}
+	if missed := thresholds.Missed(s); len(missed) > 0 {
+		return exit(exitThreshold, "threshold missed: %s", strings.Join(missed, "; "))
 	}
 	return nil
+}
+
+func writeHistograms(path string, s *load.Summary) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.WriteHistograms(f), f.Close())
 }
 
 func writeSummary(w *world, s *load.Summary, asJSON bool) error {
@@ -169,7 +335,7 @@ func writeSummary(w *world, s *load.Summary, asJSON bool) error {
 func flagError(err error) error {
 	var lines []string
 	for _, p := range conf.Problems(err) {
-		flag := "--" + strings.ReplaceAll(p.Path, "_", "-")
+		flag := flagOf(p.Path)
 		if p.Path == "load" {
 			lines = append(lines, p.Message)
 			continue
@@ -177,4 +343,21 @@ func flagError(err error) error {
 		lines = append(lines, flag+": "+p.Message)
 	}
 	return exit(exitUsage, "%s", strings.Join(lines, "\n"))
+}
+
+// flagOf is the flag that says what a path says.
+func flagOf(path string) string {
+	name, _, _ := strings.Cut(path, "[")
+	switch name {
+	case "stages":
+		name = "stage"
+	case "fields":
+		name = "header"
+	case "objective":
+		name = "threshold"
+	}
+	if strings.HasPrefix(path, "requests") {
+		return path
+	}
+	return "--" + strings.ReplaceAll(name, "_", "-")
 }
