@@ -83,7 +83,8 @@ func nullable(s *jsonschema.Schema) {
 			makeNullable(d, "old", "new")
 		}
 		makeNullable(d,
-			"ratio", "lo", "hi", "value", "pilot", "response_time", "service_time", "p50", "p90", "p95", "p99", "p99.9")
+			"ratio", "lo", "hi", "value", "pilot", "response_time", "service_time", "p50", "p90", "p95", "p99", "p99.9",
+			"ok_response_time", "ok_p50", "ok_p99", "ok_max", "saturation")
 	}
 }
 
