@@ -109,9 +109,15 @@ func (c *observedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// settleWait bounds how long settle waits for the transport, which takes
-// microseconds.
-const settleWait = 100 * time.Millisecond
+const (
+	// settleWait bounds how long settle waits for the transport. It takes
+	// microseconds, but on a starved machine a goroutine may have to wait for
+	// its turn, and to give up costs an innocent request its connection.
+	settleWait = 5 * time.Second
+
+	// settleSpin is for how long settle does not sleep meanwhile.
+	settleSpin = 100 * time.Microsecond
+)
 
 // settle makes sure that nothing is left over on a connection that comes from the
 // pool. The transport gives a connection back before it looks whether upstream has
@@ -122,13 +128,17 @@ const settleWait = 100 * time.Millisecond
 func (c *observedConn) settle() {
 	var since time.Time
 	for !c.reading.Load() && !c.ended.Load() && !c.closed.Load() {
-		switch {
-		case since.IsZero():
+		if since.IsZero() {
 			since = time.Now()
-		case time.Since(since) > settleWait:
-			_ = c.Close()
 		}
-		runtime.Gosched()
+		switch waited := time.Since(since); {
+		case waited > settleWait:
+			_ = c.Close()
+		case waited > settleSpin:
+			time.Sleep(settleSpin)
+		default:
+			runtime.Gosched()
+		}
 	}
 }
 
