@@ -37,22 +37,27 @@ func Benchstat(w io.Writer, doc *result.Document) error {
 		fmt.Fprintf(&b, "Unit %s better=%s\n", benchmarkUnit(metric), better)
 	}
 	labels := benchmarkLabels(doc)
-	for _, t := range doc.Trials {
-		if !t.Valid || len(t.Metrics) == 0 || t.Requests == 0 {
-			continue
-		}
-		// The last part would be read as GOMAXPROCS where it ends in a dash and
-		// digits; a real one behind it takes that away.
-		fmt.Fprintf(&b, "Benchmark%s/profile=%s/client=%s-%d\t%d", phaseNames[t.Phase], benchmarkWord(t.Profile), labels[t.Arm], max(1, m.Cores), t.Requests)
-		for _, metric := range result.Metrics {
-			if v, ok := t.Metrics[metric.Name]; ok {
-				fmt.Fprintf(&b, "\t%s %s", strconv.FormatFloat(v*benchmarkScale[metric.Unit], 'g', -1, 64), benchmarkUnit(metric))
+	for _, a := range doc.Arms { // benchstat's base is the column that it meets first
+		for _, t := range doc.Trials {
+			if t.Arm == a.Name && t.Valid && len(t.Metrics) > 0 && t.Requests > 0 {
+				benchmarkLine(&b, t, labels[a.Name], max(1, m.Cores))
 			}
 		}
-		b.WriteString("\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func benchmarkLine(b *strings.Builder, t result.Trial, label string, cores int) {
+	// The last part would be read as GOMAXPROCS where it ends in a dash and digits;
+	// a real one behind it takes that away.
+	fmt.Fprintf(b, "Benchmark%s/profile=%s/client=%s-%d\t%d", phaseNames[t.Phase], benchmarkWord(t.Profile), label, cores, t.Requests)
+	for _, metric := range result.Metrics {
+		if v, ok := t.Metrics[metric.Name]; ok {
+			fmt.Fprintf(b, "\t%s %s", strconv.FormatFloat(v*benchmarkScale[metric.Unit], 'g', -1, 64), benchmarkUnit(metric))
+		}
+	}
+	b.WriteString("\n")
 }
 
 var phaseNames = map[result.Phase]string{result.Duet: "Duet", result.Solo: "Solo"}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func TestDegenerateDataHaveNoWinner(t *testing.T) {
 func TestAnyDocumentGivesWellFormedOutput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := made(rapid.IntRange(0, 3).Draw(t, "blocks"), 0.1, nil)
-		renamed := rapid.StringN(0, 40, 120).Draw(t, "name")
+		renamed := rapid.OneOf(rapid.StringN(0, 40, 120), rapid.StringMatching(`[|\\<&/ -]{1,6}[0-9]?`)).Draw(t, "name")
 		for i := range d.Trials {
 			if d.Trials[i].Arm == d.Arms[1].Name {
 				d.Trials[i].Arm = renamed
@@ -107,20 +108,29 @@ func TestAnyDocumentGivesWellFormedOutput(t *testing.T) {
 			t.Fatalf("JMeter: %v", err)
 		}
 		for _, line := range strings.Split(strings.TrimSpace(benchstat.String()), "\n") {
-			if strings.HasPrefix(line, "Benchmark") && !benchmarkLine.MatchString(line) {
+			if strings.HasPrefix(line, "Benchmark") && !wellFormed.MatchString(line) {
 				t.Fatalf("benchstat: %q", line)
 			}
 		}
+		columns := 0
 		for _, line := range strings.Split(markdown.String(), "\n") {
-			if cells := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); strings.HasPrefix(line, "| ") && cells < 3 {
-				t.Fatalf("Markdown: %q", line)
+			cells := strings.Count(escape.ReplaceAllString(line, ""), "|")
+			if !strings.HasPrefix(line, "| ") {
+				columns = 0
+			} else if columns == 0 {
+				columns = cells
+			} else if cells != columns {
+				t.Fatalf("Markdown: a row of %d in a table of %d: %q", cells, columns, line)
 			}
 		}
 	})
 }
 
+// escape is a backslash and what it makes a letter.
+var escape = regexp.MustCompile(`\\.`)
+
 // A name without blanks, a count, then pairs of number and unit.
-var benchmarkLine = regexp.MustCompile(`^Benchmark(Duet|Solo)/profile=[^/\s]*/client=[^/\s]*-\d+\t\d+(\t[-+0-9.e]+ [^\s]+)+$`)
+var wellFormed = regexp.MustCompile(`^Benchmark(Duet|Solo)/profile=[^/\s]*/client=[^/\s]*-\d+\t\d+(\t[-+0-9.e]+ [^\s]+)+$`)
 
 // What benchstat will show, the median of the lines, is what our tables show.
 func TestBenchstatSaysWhatTheTableSays(t *testing.T) {
@@ -157,6 +167,20 @@ func TestBenchstatTellsArmsApart(t *testing.T) {
 	want := map[string]string{"a b": "a_b", "a_b": "a_b#2", "net/http": "net.http", "net.http": "net.http#2"}
 	if diff := cmp.Diff(want, benchmarkLabels(d)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// benchstat holds every column against the one it meets first.
+func TestBenchstatMeetsTheBaselineFirst(t *testing.T) {
+	d := concluded(t, made(3, 0.01, nil))
+	slices.Reverse(d.Trials)
+	var b strings.Builder
+	if err := Benchstat(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	_, lines, _ := strings.Cut(b.String(), "\nBenchmark")
+	if first, _, _ := strings.Cut(lines, "\t"); !strings.HasSuffix(first, "/client=net.http-2") {
+		t.Errorf("the first line is %s", first)
 	}
 }
 

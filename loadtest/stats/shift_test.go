@@ -97,3 +97,24 @@ func TestShiftsAreAntisymmetric(t *testing.T) {
 		}
 	})
 }
+
+// With as many blocks a run as are said to settle it, Welch's interval is as narrow
+// as the interest, and with a third fewer it is not.
+func TestBlocksNeededForAShift(t *testing.T) {
+	rule := Rule{Level: 0.95, Interest: 0.02, MinN: 6}
+	alternating := func(n int, sd float64) []float64 { // of exactly that standard deviation
+		d := make([]float64, n)
+		for i := range d {
+			d[i] = sd * math.Sqrt(float64(n-1)/float64(n)) * float64(1-2*(i%2))
+		}
+		return d
+	}
+	needed := JudgeShifts([]Shift{{alternating(8, .03), alternating(8, .05)}}, rule)[0].Needed
+	half := func(n int) float64 {
+		iv := Welch(alternating(n, .03), alternating(n, .05), 0.95)
+		return (iv.Hi - iv.Lo) / 2
+	}
+	if even := needed + needed%2; half(even) > rule.Interest || half(even*2/3/2*2) < rule.Interest {
+		t.Errorf("%d blocks: half-width %.4f, with a third fewer %.4f", needed, half(even), half(even*2/3/2*2))
+	}
+}
