@@ -107,9 +107,9 @@ func (d *Document) WriteTrials(w io.Writer) error {
 	}
 	for _, t := range d.Trials {
 		row := []string{
-			strconv.Itoa(t.Block), string(t.Phase), cell(t.Profile), strconv.Itoa(t.Position),
-			cell(t.Arm), cell(arms[t.Arm].Client), cell(arms[t.Arm].Server),
-			strconv.FormatBool(t.Valid), cell(t.VoidReason),
+			strconv.Itoa(t.Block), string(t.Phase), CSVText(t.Profile), strconv.Itoa(t.Position),
+			CSVText(t.Arm), CSVText(arms[t.Arm].Client), CSVText(arms[t.Arm].Server),
+			strconv.FormatBool(t.Valid), CSVText(t.VoidReason),
 			strconv.FormatInt(t.Requests, 10), strconv.FormatInt(t.Errors, 10),
 		}
 		for _, m := range Metrics {
@@ -125,8 +125,8 @@ func (d *Document) WriteTrials(w io.Writer) error {
 	return out.Error()
 }
 
-// cell neutralises what spreadsheets take for a formula (OWASP, "CSV Injection").
-func cell(s string) string {
+// CSVText neutralises what spreadsheets take for a formula (OWASP, "CSV Injection").
+func CSVText(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
 	}
