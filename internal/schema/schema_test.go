@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func generate(t *testing.T, id string, doc any) []byte {
 	s := r.Reflect(doc)
 	s.ID = jsonschema.ID("https://gatebench.invalid/schema/" + id)
 	s.Title = id
-	nullable(s)
+	nullable(s, reflect.TypeOf(doc))
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -72,31 +73,57 @@ func generate(t *testing.T, id string, doc any) []byte {
 	return append(b, '\n')
 }
 
-// nullable lets a figure be null that the types hold by pointer: not measured. The
-// reflector shows a pointer as its element.
-func nullable(s *jsonschema.Schema) {
-	for name, d := range s.Definitions {
-		if d.Properties == nil { // a type of one value
+// nullable lets a value be null that the types hold by pointer and always write: not
+// measured. The reflector shows a pointer as its element.
+func nullable(s *jsonschema.Schema, doc reflect.Type) {
+	for typ := range structs(doc) {
+		d := s.Definitions[typ.Name()]
+		if d == nil {
 			continue
 		}
-		if name == "Change" { // elsewhere old and new are whole runs
-			makeNullable(d, "old", "new")
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Type.Kind() != reflect.Pointer || options != "" {
+				continue
+			}
+			if p, ok := d.Properties.Get(name); ok {
+				d.Properties.Set(name, &jsonschema.Schema{
+					Description: p.Description,
+					OneOf:       []*jsonschema.Schema{valueOf(p), {Type: "null"}},
+				})
+			}
 		}
-		makeNullable(d,
-			"ratio", "lo", "hi", "value", "pilot", "response_time", "service_time", "p50", "p90", "p95", "p99", "p99.9",
-			"ok_response_time", "ok_p50", "ok_p99", "ok_max", "saturation")
 	}
 }
 
-func makeNullable(d *jsonschema.Schema, names ...string) {
-	for _, name := range names {
-		if p, ok := d.Properties.Get(name); ok {
-			d.Properties.Set(name, &jsonschema.Schema{
-				Description: p.Description,
-				OneOf:       []*jsonschema.Schema{{Type: p.Type, Ref: p.Ref}, {Type: "null"}},
-			})
+// valueOf is what p says of the value, without its description.
+func valueOf(p *jsonschema.Schema) *jsonschema.Schema {
+	v := *p
+	v.Description = ""
+	return &v
+}
+
+// structs are the struct types that a document is made of.
+func structs(root reflect.Type) map[reflect.Type]bool {
+	seen := map[reflect.Type]bool{}
+	var visit func(reflect.Type)
+	visit = func(t reflect.Type) {
+		switch t.Kind() { //nolint:exhaustive // the rest hold nothing
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(t.Elem())
+		case reflect.Struct:
+			if seen[t] {
+				return
+			}
+			seen[t] = true
+			for i := range t.NumField() {
+				visit(t.Field(i).Type)
+			}
 		}
 	}
+	visit(root)
+	return seen
 }
 
 // TestRealDocumentsFit validates the results that docs/results shows.
