@@ -15,15 +15,15 @@ import (
 func Read(ctx context.Context, watch time.Duration, addresses ...string) Facts {
 	f := Facts{Taken: map[string]string{}}
 	for _, address := range addresses {
-		f.Taken[address] = taken(address)
+		f.Taken[address] = taken(ctx, address)
 	}
 	readSystem(ctx, watch, &f)
 	return f
 }
 
 // taken is why nobody can listen at address, "" if one can.
-func taken(address string) string {
-	l, err := net.Listen("tcp", address)
+func taken(ctx context.Context, address string) string {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case err == nil:
 		_ = l.Close()

@@ -18,11 +18,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(spinning) == "" {
 		os.Exit(m.Run())
 	}
+	ended := make(chan struct{})
 	go func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
-		os.Exit(0)
+		close(ended)
 	}()
-	for { //nolint:revive // burning is what it is for
+	for {
+		select {
+		case <-ended:
+			os.Exit(0)
+		default: // burning is what it is for
+		}
 	}
 }
 
