@@ -58,8 +58,9 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"loadtest/load":       {ours: "internal/conf", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"},
 	"loadtest/stats":      {theirs: "github.com/aclements/go-moremath"},
 	"loadtest/result":     {},
+	"loadtest/gate":       {ours: "loadtest/result"},
 	"loadtest/threshold":  {ours: "internal/conf loadtest/result"},
-	"loadtest/report":     {ours: "loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6"},
+	"loadtest/report":     {ours: "loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6"},
 	"loadtest/sut":        {ours: "loadtest/result", theirs: "github.com/prometheus/common github.com/prometheus/client_model github.com/prometheus/procfs golang.org/x/sys"},
 	"loadtest/experiment": {ours: "internal/conf loadtest/load loadtest/result loadtest/sut"},
 

@@ -14,6 +14,7 @@ import (
 	"math"
 	"slices"
 
+	"gatebench/loadtest/gate"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/stats"
 )
@@ -26,9 +27,6 @@ const (
 	// sentinelLevel is how certain the sentinel must be that it differs from
 	// its twin before nothing else is believed.
 	sentinelLevel = 0.99
-
-	// voidShare is the share of blocks that may be void.
-	voidShare = 0.20
 
 	// errorShare is the share of failed requests from which on times say
 	// little: the fast failures are among them.
@@ -62,8 +60,11 @@ type measured struct {
 }
 
 // series lists what is judged and was measured at least once, primary metrics
-// first, profiles in the order of the trials.
+// first, profiles in the order of the trials. Where one phase gave figures, another
+// of which every trial is void stays in the list: a reader must see that its metrics
+// are missing.
 func series(doc *result.Document) []measured {
+	some := slices.ContainsFunc(doc.Trials, func(t result.Trial) bool { return t.Valid })
 	var all []measured
 	for _, m := range result.Metrics {
 		if m.Interest == 0 {
@@ -71,7 +72,7 @@ func series(doc *result.Document) []measured {
 		}
 		for _, profile := range profiles(doc, m.Phase) {
 			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile)}
-			if len(s.figures) > 0 {
+			if len(s.figures) > 0 || some && !usable(doc, m.Phase, profile) {
 				all = append(all, s)
 			}
 		}
@@ -87,6 +88,13 @@ func profiles(doc *result.Document, phase result.Phase) []string {
 		}
 	}
 	return names
+}
+
+// usable reports whether a phase of a profile has a valid trial.
+func usable(doc *result.Document, phase result.Phase, profile string) bool {
+	return slices.ContainsFunc(doc.Trials, func(t result.Trial) bool {
+		return t.Valid && t.Phase == phase && t.Profile == profile
+	})
 }
 
 // figures are the values of m in valid trials.
@@ -142,7 +150,9 @@ func (s measured) compare(doc *result.Document) []result.Comparison {
 			fill(&c, judged[0], s.metric)
 			judged = judged[1:]
 		}
-		if noise.differs {
+		if pairs := s.pairs(doc, a.Name); pairs.Spoiled() && c.Blocks > 0 {
+			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, tooManyVoid(s.metric, pairs)
+		} else if noise.differs {
 			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, noise.sentence(s.metric)
 		} else if claimed(c.Verdict) && a.SentinelOf == "" && math.Abs(math.Log(*c.Ratio)) < noise.half {
 			c.Why = fmt.Sprintf("smaller than what the sentinel resolves, ±%s", percent(math.Expm1(noise.half)))
@@ -231,11 +241,11 @@ func invalid(doc *result.Document) []string {
 	if usable == 0 {
 		return []string{"no data: not a single trial is valid"}
 	}
-	if n, of := voidBlocks(doc); float64(n) > voidShare*float64(of) {
-		reasons = append(reasons, fmt.Sprintf("%d of %d blocks have a void trial, and more than %s spoil the comparison", n, of, percent(voidShare)))
-	}
 	// The first judged metric is the experiment's primary one.
 	if s := series(doc); len(s) > 0 {
+		if blocks := gate.Phase(doc, s[0].metric.Phase, s[0].profile); blocks.Spoiled() {
+			reasons = append(reasons, tooManyVoid(s[0].metric, blocks))
+		}
 		if n := s[0].sentinel(doc); n.differs {
 			reasons = append(reasons, n.sentence(s[0].metric))
 		}
@@ -243,22 +253,13 @@ func invalid(doc *result.Document) []string {
 	return reasons
 }
 
-// voidBlocks counts blocks with a void trial. What an interruption cut off is no
-// block.
-func voidBlocks(doc *result.Document) (void, of int) {
-	blocks := map[int]bool{}
-	for _, t := range doc.Trials {
-		blocks[t.Block] = blocks[t.Block] || !t.Valid
-	}
-	for _, bad := range blocks {
-		if bad {
-			void++
-		}
-	}
-	if doc.Interrupted && void > 0 {
-		void--
-	}
-	return void, len(blocks)
+// pairs counts the blocks that arm and baseline could be compared in.
+func (s measured) pairs(doc *result.Document, arm string) gate.Blocks {
+	return gate.Pairs(doc, s.metric.Phase, s.profile, arm, doc.Arms[0].Name)
+}
+
+func tooManyVoid(m result.Metric, b gate.Blocks) string {
+	return fmt.Sprintf("%s: %d of %d blocks are void, and more than a fifth spoil the comparison", m.Title, b.Void, b.Of)
 }
 
 // doubts are what a reader should know although it forbids nothing.
@@ -268,7 +269,13 @@ func doubts(doc *result.Document) []string {
 		ds = append(ds, "the run was interrupted: what follows rests on the blocks that were done")
 	}
 	for i, s := range series(doc) {
-		if n := s.sentinel(doc); i > 0 && n.differs {
+		if i == 0 {
+			continue // it forbids
+		}
+		if blocks := gate.Phase(doc, s.metric.Phase, s.profile); blocks.Spoiled() {
+			ds = append(ds, tooManyVoid(s.metric, blocks))
+		}
+		if n := s.sentinel(doc); n.differs {
 			ds = append(ds, n.sentence(s.metric))
 		}
 	}

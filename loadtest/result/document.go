@@ -46,6 +46,10 @@ type Document struct {
 	Trials      []Trial      `json:"trials"`
 	Comparisons []Comparison `json:"comparisons"`
 
+	// Gates are the conditions under which figures may be believed, and what
+	// came of them.
+	Gates []Gate `json:"gates,omitempty"`
+
 	// Thresholds is what the configuration asks of every arm, and whether it
 	// is so; absent where it asks nothing.
 	Thresholds []Threshold `json:"thresholds,omitempty"`
@@ -121,6 +125,33 @@ type Trial struct {
 
 	// Metrics by name, see [Metrics]; what was not measured is absent.
 	Metrics map[string]float64 `json:"metrics"`
+
+	// Gates has what was read for each [Gate] of the trial's phase, by its
+	// name; what could not be read is absent.
+	Gates map[string]float64 `json:"gates,omitempty"`
+}
+
+// Gate is one condition under which the figures of one phase may be believed. A
+// reading beyond Void makes a trial void, one beyond Warn alone is a warning.
+type Gate struct {
+	Name  string `json:"name"` // as in [Trial.Gates]
+	Phase Phase  `json:"phase"`
+	Title string `json:"title"`
+	// Unit is "share" of 1, "ms", or "" for a number.
+	Unit string `json:"unit"`
+	// Below: beyond means less than the threshold, not more.
+	Below bool `json:"below,omitempty"`
+	// Warn and Void are the thresholds, null where the gate has none.
+	Warn *float64 `json:"warn"`
+	Void *float64 `json:"void"`
+
+	// Readings is of how many trials there is one, Worst the one that is
+	// furthest in the direction of the thresholds; null where there is none.
+	Readings int      `json:"readings"`
+	Worst    *float64 `json:"worst"`
+	// Warned and Voided count readings beyond Warn alone, and beyond Void.
+	Warned int `json:"warned"`
+	Voided int `json:"voided"`
 }
 
 // Comparison is one arm against the baseline in one metric.
