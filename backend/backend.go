@@ -25,6 +25,7 @@ type Backend struct {
 	server  *server.Server
 	service *service
 	alarm   *alarm
+	most    int // connections
 }
 
 // New makes a backend that is ready to serve. Its errors name the configuration
@@ -42,7 +43,7 @@ func New(cfg Config, log *slog.Logger) (*Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, files.close())
 	}
-	b := &Backend{alarm: clock}
+	b := &Backend{alarm: clock, most: cfg.MaxConnections}
 	b.service = newService(cfg, files, clock.wait, b.Conns, log)
 	b.server, err = server.New(serverConfig(cfg, log), b.service)
 	if err != nil {
@@ -71,7 +72,7 @@ func serverConfig(cfg Config, log *slog.Logger) server.Config {
 }
 
 // Serve answers on ln until Shutdown or Close.
-func (b *Backend) Serve(ln net.Listener) error { return b.server.Serve(ln) }
+func (b *Backend) Serve(ln net.Listener) error { return b.server.Serve(bound(ln, b.most)) }
 
 // Shutdown stops accepting and waits for the requests in flight, until ctx ends.
 func (b *Backend) Shutdown(ctx context.Context) error { return b.server.Shutdown(ctx) }

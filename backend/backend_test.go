@@ -306,7 +306,7 @@ func TestTooLargeUploadIsToldBeforeItIsSent(t *testing.T) {
 
 func TestShutdownAnswersWhatIsRunning(t *testing.T) {
 	onEachServer(t, func(t *testing.T, kind string) {
-		b, base := newBackend(t, func(c *Config) { c.Server, c.MaxWorkers, c.Latency = kind, 2, 30*time.Millisecond })
+		b, base := newBackend(t, func(c *Config) { c.Server, c.MaxWorkers, c.Latency = kind, 2, "30ms" })
 		c := newClient(t)
 		var wg sync.WaitGroup
 		for range 6 {
@@ -331,7 +331,7 @@ func TestShutdownAnswersWhatIsRunning(t *testing.T) {
 
 func TestCloseEndsWhatIsRunningAndQueued(t *testing.T) {
 	onEachServer(t, func(t *testing.T, kind string) {
-		b, base := newBackend(t, func(c *Config) { c.Server, c.MaxWorkers, c.Latency = kind, 1, time.Hour })
+		b, base := newBackend(t, func(c *Config) { c.Server, c.MaxWorkers, c.Latency = kind, 1, "1h" })
 		c := newClient(t)
 		var wg sync.WaitGroup
 		for range 3 {
@@ -354,7 +354,7 @@ func TestCloseEndsWhatIsRunningAndQueued(t *testing.T) {
 }
 
 func TestNewSaysWhatIsBad(t *testing.T) {
-	cfg := Config{Listen: "here", Server: "nginx", MaxWorkers: -1, Latency: -1, UploadDir: "\x00", MaxUpload: -1}
+	cfg := Config{Listen: "here", Server: "nginx", MaxWorkers: -1, AcceptQueue: 1, MaxConnections: -1, Latency: "-1s", BodySize: -1, UploadDir: "\x00", MaxUpload: -1}
 	var paths []string
 	for _, p := range conf.Problems(cfg.Validate()) {
 		paths = append(paths, p.Path)
@@ -362,7 +362,7 @@ func TestNewSaysWhatIsBad(t *testing.T) {
 			t.Errorf("%s: %q", p.Path, p.Message)
 		}
 	}
-	if want := []string{"listen", "server", "max_workers", "latency", "upload_dir", "max_upload"}; !slices.Equal(paths, want) {
+	if want := []string{"listen", "server", "max_workers", "accept_queue", "max_connections", "latency", "body_size", "upload_dir", "max_upload"}; !slices.Equal(paths, want) {
 		t.Errorf("problems at %q, want %q", paths, want)
 	}
 	if _, err := New(cfg, nil); len(conf.Problems(err)) != len(paths) {

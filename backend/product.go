@@ -56,9 +56,9 @@ func product(r request) (*clients.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := productBody
+	body := r.padding.product
 	if kind != defaultType {
-		body = encode(shelf(kind)[0])
+		body = r.padding.pad(encode(shelf(kind)[0]))
 	}
 	return clients.NewResponse(http.StatusOK, productFields, body), nil
 }
@@ -69,9 +69,9 @@ func products(r request) (*clients.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := productsBody
+	body := r.padding.products
 	if kind != defaultType {
-		body = encode(shelf(kind))
+		body = r.padding.pad(encode(shelf(kind)))
 	}
 	return clients.NewResponse(http.StatusOK, jsonFields, body), nil
 }
@@ -102,7 +102,7 @@ func productByID(r request) (*clients.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return echo(r.arg, values)
+	return echo(r, r.arg, values)
 }
 
 // postProduct echoes the product of a form; what the form lacks may stand in the
@@ -119,7 +119,7 @@ func postProduct(r request) (*clients.Response, error) {
 	for name, vs := range form {
 		values[name] = vs
 	}
-	return echo(values.Get("id"), values)
+	return echo(r, values.Get("id"), values)
 }
 
 // readForm reads an x-www-form-urlencoded body; any other is no form.
@@ -139,13 +139,13 @@ func readForm(r request) (url.Values, error) {
 	return form, nil
 }
 
-func echo(id string, values url.Values) (*clients.Response, error) {
+func echo(r request, id string, values url.Values) (*clients.Response, error) {
 	price, err := parsePrice(values)
 	if err != nil {
 		return nil, err
 	}
 	p := Product{Name: values.Get("name"), ID: id, Price: price}
-	return clients.NewResponse(http.StatusOK, jsonFields, encode(p)), nil
+	return clients.NewResponse(http.StatusOK, jsonFields, r.padding.pad(encode(p))), nil
 }
 
 // parsePrice takes what JSON can carry: a finite decimal number. A negative one
@@ -176,7 +176,7 @@ func postProductJSON(r request) (*clients.Response, error) {
 	if p == nil {
 		return nil, refuse(http.StatusBadRequest, "the body is not a product in JSON: it is null")
 	}
-	return clients.NewResponse(http.StatusOK, jsonFields, encode(p)), nil
+	return clients.NewResponse(http.StatusOK, jsonFields, r.padding.pad(encode(p))), nil
 }
 
 // bookTickets echoes a JSON list, whatever it lists, byte for byte.

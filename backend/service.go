@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,7 +18,8 @@ import (
 
 // service is the product API, written once for both servers.
 type service struct {
-	latency time.Duration
+	latency *deck
+	padding *padding
 	wait    func(ctx context.Context, d time.Duration) error
 	workers workers
 	uploads *uploads
@@ -50,14 +52,21 @@ type request struct {
 	ctx   context.Context
 	arg   string // what follows the route's name in the path, decoded
 	query string // raw
+
+	padding *padding
 }
 
+// newService expects a configuration that is valid.
 func newService(cfg Config, files *uploads, wait func(context.Context, time.Duration) error, conns func() server.Conns, log *slog.Logger) *service {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &service{latency: cfg.Latency, wait: wait, uploads: files, log: log}
-	s.workers.limit = cfg.MaxWorkers
+	latency, err := newDeck(cfg.Latency, cfg.LatencySeed)
+	if err != nil {
+		panic(err)
+	}
+	s := &service{latency: latency, padding: newPadding(int(cfg.BodySize)), wait: wait, uploads: files, log: log}
+	s.workers.limit, s.workers.room = cfg.MaxWorkers, cfg.AcceptQueue
 	s.addRoutes()
 	s.metrics = newMetrics(s.labels(), conns, s.workers.load)
 	s.leave = func(error) {
@@ -118,9 +127,7 @@ func (s *service) Serve(ctx context.Context, in *server.Inbound) (resp *clients.
 	}
 	s.metrics.inFlight.Add(1)
 	if err := s.workers.enter(ctx); err != nil {
-		s.metrics.inFlight.Add(-1)
-		s.metrics.count(rt.label, 0)
-		return nil
+		return s.turnAway(rt, err)
 	}
 	// A thread of a servlet container writes the answer too: the worker is
 	// free when the exchange ends, and in any case if there is no answer.
@@ -134,7 +141,7 @@ func (s *service) Serve(ctx context.Context, in *server.Inbound) (resp *clients.
 		resp.OnEnd(s.leave)
 	}()
 	resp = s.answer(rt, r)
-	if s.latency > 0 && !rt.untimed && s.wait(ctx, s.latency) != nil {
+	if !rt.untimed && s.spend(ctx) != nil {
 		return nil
 	}
 	if timed && resp != nil {
@@ -144,10 +151,30 @@ func (s *service) Serve(ctx context.Context, in *server.Inbound) (resp *clients.
 	return resp
 }
 
+// turnAway answers a request that got no worker: nothing, if its caller has gone.
+func (s *service) turnAway(rt *route, err error) *clients.Response {
+	s.metrics.inFlight.Add(-1)
+	if !errors.Is(err, errQueueFull) {
+		s.metrics.count(rt.label, 0)
+		return nil
+	}
+	s.metrics.count(rt.label, http.StatusServiceUnavailable)
+	return refusal{http.StatusServiceUnavailable, err.Error()}.response()
+}
+
+// spend takes the latency of one answer.
+func (s *service) spend(ctx context.Context) error {
+	d := s.latency.deal()
+	if d == 0 {
+		return nil
+	}
+	return s.wait(ctx, d)
+}
+
 // match finds the route of a target. A path is split before it is decoded, so
 // that %2F in an argument stays in it.
 func (s *service) match(ctx context.Context, in *server.Inbound) (*route, request) {
-	r := request{Inbound: in, ctx: ctx}
+	r := request{Inbound: in, ctx: ctx, padding: s.padding}
 	path, query, _ := strings.Cut(in.Target, "?")
 	r.query = query
 	name, arg, nested := strings.Cut(strings.TrimPrefix(path, "/"), "/")

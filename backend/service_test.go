@@ -253,7 +253,7 @@ func (f failing) Read([]byte) (int, error) {
 }
 
 func TestServedTimeOnlyIfAsked(t *testing.T) {
-	s := newTestService(t, func(c *Config) { c.Latency = 3 * time.Millisecond })
+	s := newTestService(t, func(c *Config) { c.Latency = "3ms" })
 	in := newInbound("GET", "/product?type=T", "", "")
 	if got := ask(t, s, in); got.Fields.Has("X-Served-Ns") {
 		t.Errorf("unasked: %v", got.Fields)

@@ -3,6 +3,7 @@ package backend
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -12,23 +13,33 @@ import (
 //
 //	arrives ──▶ free worker? ──yes──▶ works ──▶ leaves, hands its worker to the
 //	                │ no                          first in the queue
+//	                ├──▶ queue full: turned away
 //	                └──▶ queue ──▶ handed a worker
 //	                       └──▶ gives up: out of the queue
 type workers struct {
 	limit int // 0 is unbounded
+	room  int // of the queue, 0 is unbounded
 
 	mu    sync.Mutex
 	busy  int
 	queue list.List // of chan struct{}, closed when a worker is handed over
 }
 
-// enter takes a worker, or waits for one until ctx ends.
+// errQueueFull turns a request away.
+var errQueueFull = errors.New("all workers are busy, and the queue before them is full")
+
+// enter takes a worker, or waits for one until ctx ends. It gives errQueueFull
+// where there is no room to wait in.
 func (w *workers) enter(ctx context.Context) error {
 	w.mu.Lock()
 	if w.limit == 0 || w.busy < w.limit {
 		w.busy++
 		w.mu.Unlock()
 		return nil
+	}
+	if w.room > 0 && w.queue.Len() >= w.room {
+		w.mu.Unlock()
+		return errQueueFull
 	}
 	handed := make(chan struct{})
 	place := w.queue.PushBack(handed)

@@ -56,7 +56,7 @@ func TestQueueingLaw(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestService(t, func(c *Config) {
-					c.MaxWorkers, c.Latency = tc.workers, time.Duration(tc.latency)*time.Millisecond
+					c.MaxWorkers, c.Latency = tc.workers, constantly(time.Duration(tc.latency)*time.Millisecond)
 				})
 				if got := serveAt(t, s, tc.arrivals...); !slices.Equal(got, tc.want) {
 					t.Errorf("arrivals %v: answered at %v, want %v", tc.arrivals, got, tc.want)
@@ -72,7 +72,7 @@ func TestQueueingLawClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const users, workers, rounds = 60, 20, 20
 		const service, response = 100 * time.Millisecond, 300 * time.Millisecond
-		s := newTestService(t, func(c *Config) { c.MaxWorkers, c.Latency = workers, service })
+		s := newTestService(t, func(c *Config) { c.MaxWorkers, c.Latency = workers, constantly(service) })
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range users {
@@ -122,7 +122,7 @@ func TestWorkerIsHeldUntilTheAnswerIsWritten(t *testing.T) {
 
 func TestWhoGivesUpLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, func(c *Config) { c.MaxWorkers, c.Latency = 1, 100*time.Millisecond })
+		s := newTestService(t, func(c *Config) { c.MaxWorkers, c.Latency = 1, "100ms" })
 		start := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() { ask(t, s, newInbound("GET", "/product", "", "")) })
@@ -182,7 +182,7 @@ func TestWorkerHandedToOneWhoLeavesGoesOn(t *testing.T) {
 
 func TestCallerWhoLeavesDuringTheLatencyFreesTheWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, func(c *Config) { c.MaxWorkers, c.Latency = 1, time.Hour })
+		s := newTestService(t, func(c *Config) { c.MaxWorkers, c.Latency = 1, "1h" })
 		for _, target := range []string{"/product", "/hello/60"} {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -201,7 +201,7 @@ func TestCallerWhoLeavesDuringTheLatencyFreesTheWorker(t *testing.T) {
 func TestLatencyIsForProductEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 70 * time.Millisecond
-		s := newTestService(t, func(c *Config) { c.Latency, c.MaxUpload = latency, conf.MiB })
+		s := newTestService(t, func(c *Config) { c.Latency, c.MaxUpload = constantly(latency), conf.MiB })
 		for _, tc := range []struct {
 			method, target, body string
 			want                 time.Duration

@@ -278,7 +278,7 @@ func TestArmsBecomeFiles(t *testing.T) {
 		return g
 	}
 	slow := backend.DefaultConfig()
-	slow.Latency = 5 * time.Millisecond
+	slow.Latency = "5ms"
 	bounded := backend.DefaultConfig()
 	bounded.MaxWorkers = 200
 	want := []struct {
