@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,17 +19,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(spinning) == "" {
 		os.Exit(m.Run())
 	}
-	ended := make(chan struct{})
+	var ended atomic.Bool
 	go func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
-		close(ended)
+		ended.Store(true)
 	}()
-	for {
-		select {
-		case <-ended:
-			os.Exit(0)
-		default: // burning is what it is for
-		}
+	for !ended.Load() { // burning is what it is for
 	}
 }
 
