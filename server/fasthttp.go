@@ -225,14 +225,11 @@ func (x *fastExchange) receiveFields(raw string) *refusal {
 		if line == "" {
 			break
 		}
-		if line[0] == ' ' || line[0] == '\t' {
-			return bad("a field is folded over several lines")
-		}
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
 		switch {
-		case !isToken(name):
-			return bad("a field name holds what no name can")
+		case !isToken(name): // a folded line too
+			return bad("a field is folded, or its name holds what no name can")
 		case clients.EqualName(name, "Host"):
 		case clients.EqualName(name, "Content-Length"):
 			hasLength = true

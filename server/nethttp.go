@@ -213,7 +213,7 @@ func (x *netExchange) putHead(resp *clients.Response) {
 		set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 	}
 	if x.in.upload != nil {
-		x.last = x.last || x.in.upload.outlastsHead() || x.in.Fields.Has("Expect")
+		x.last = x.last || x.in.upload.outlastsHead()
 	}
 	if x.last || x.s.stopped.Load() {
 		x.last = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +154,8 @@ func bodyRules() []rule {
 		{"body-read-after-early-answer", "a client that reads on after an early answer harms nobody (a panic there once ended the process)", bodyReadAfterEarlyAnswer},
 		{"early-answer", "an answer that does not wait for the body reaches a peer that is still sending, even a slow one", earlyAnswer},
 		{"answer-before-body", "an answer does not wait for any byte of the body", answerBeforeBody},
+		{"lingering", "a connection that closes on a peer that is still sending does not reset it at once (RFC 9112, section 9.6)", lingering},
+		{"late-reader", "what follows an upload cut off within is never taken for a request", lateReader},
 		{"unwanted-body", "a small body that nobody read does not cost the connection", unwantedBody},
 		{"continue-on-read", "100 Continue goes out when the body is read first, and not if it is not (RFC 9110, section 10.1.1)", continueOnRead},
 		{"expect-too-large", "a peer that waits for 100 Continue gets 413 instead if its body is too long", expectTooLarge},
@@ -337,7 +340,9 @@ func bodyDetached(c *check) {
 	})
 	p := s.dial()
 	p.send("POST" + head + "Content-Length: 1000\r\n\r\na")
-	p.status(403)
+	if resp, _ := p.answer("POST"); resp.StatusCode != 403 || !resp.Close {
+		c.errorf("got %d, Connection: close is %v", resp.StatusCode, resp.Close)
+	}
 	if err := receive(c, "the Read in progress", read); clients.KindOf(err) != clients.Canceled {
 		c.errorf("the Read in progress gave %v", err)
 	}
@@ -390,9 +395,14 @@ func earlyAnswer(c *check) {
 	for _, length := range []int{100, 1 << 30} { // one that fits the discard, one that does not
 		p := s.dial()
 		p.send("POST" + head + fmt.Sprintf("Content-Length: %d\r\n\r\nabc", length))
-		if resp, body := p.answer("POST"); resp.StatusCode != 503 || body != "busy" {
+		resp, body := p.answer("POST")
+		if resp.StatusCode != 503 || body != "busy" {
 			c.errorf("got %d %q", resp.StatusCode, body)
 		}
+		if long := length > maxDiscard; resp.Close != long {
+			c.errorf("%d bytes: Connection: close is %v", length, resp.Close)
+		}
+		p.closed() // at once, or as the rest does not come
 	}
 	// A peer that sends with all its might before it reads.
 	p := s.dial()
@@ -414,6 +424,59 @@ func answerBeforeBody(c *check) {
 	p.send("POST" + head + "Content-Length: 100\r\n\r\n")
 	p.status(503)
 }
+
+func lingering(c *check) {
+	c.cfg.MaxBodyBytes = 10 << 10
+	s := c.serve(func(context.Context, *Inbound) *clients.Response { return text(503, "busy") })
+	for _, length := range []int{100 << 10, 1 << 30} {
+		p := s.dial()
+		p.send("POST" + head + fmt.Sprintf("Content-Length: %d\r\n\r\nabc", length))
+		p.status(413)
+		p.closed()
+		for range 10 {
+			if _, err := io.WriteString(p, "more of it"); err != nil {
+				c.errorf("%d bytes: %v", length, err)
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func lateReader(c *check) {
+	targets := make(chan string, 10)
+	s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+		targets <- strings.Clone(in.Target)
+		upload := in.upload
+		return streaming(readerFunc(func([]byte) (int, error) { // after the head
+			go func() {
+				for buf := make([]byte, 1); ; {
+					if _, err := upload.Read(buf); err != nil {
+						return
+					}
+				}
+			}()
+			c.eventually("a Read to wait for more", func() bool {
+				upload.mu.Lock()
+				defer upload.mu.Unlock()
+				return upload.reading && upload.left == 997
+			})
+			return 0, io.EOF
+		}))
+	})
+	p := s.dial()
+	p.send("POST" + head + "Content-Length: 1000\r\n\r\nabc")
+	p.status(200)
+	_, _ = io.WriteString(p, "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n")
+	p.closed()
+	if n := len(targets); n != 1 {
+		c.errorf("the handler ran %d times", n)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func unwantedBody(c *check) {
 	s := c.serve(func(_ context.Context, in *Inbound) *clients.Response { return text(200, in.Target) })
@@ -478,7 +541,7 @@ func refusalRules() []rule {
 			"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")},
 		{"folded-field", "a folded field is 400 (RFC 9112, section 5.2)", refused(400, "GET"+head+"Connection: close\r\nX-A: 1\r\n 2\r\n\r\n")},
 		{"unknown-coding", "a transfer coding other than chunked is refused", refusedWithAny("400 501",
-			"POST"+head+"Transfer-Encoding: gzip\r\n\r\n", "POST"+head+"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "POST"+head+"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n")},
+			"POST"+head+"Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nhi", "POST"+head+"Transfer-Encoding: gzip\r\n\r\n", "POST"+head+"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "POST"+head+"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n")},
 		{"nothing-hides", "what hides behind a body never becomes a request of its own", nothingHides},
 		{"version", "other versions are refused", refusedWithAny("400 505", "GET / HTTP/2.0\r\nHost: h\r\n\r\n", "GET / HTTP/0.9\r\nHost: h\r\n\r\n", "GET / HTTP/3.1\r\nHost: h\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")},
 		{"header-limit", "a head beyond the limit is 431, one just within is served", headerLimit},
@@ -613,6 +676,25 @@ func idleCut(c *check) {
 	p.send("GET" + head + "\r\n")
 	p.status(200)
 	p.closed()
+}
+
+// On net/http ctx ends before the Read that timed out has returned.
+func TestBodyErrKnowsOfSilenceBeforeReadReturns(t *testing.T) {
+	c := new(conn)
+	var in Inbound
+	in.upload = newBody(readerFunc(func([]byte) (int, error) {
+		if err := in.BodyErr(); err != nil {
+			t.Errorf("before: %v", err)
+		}
+		c.timedOut.Store(true)
+		if err := in.BodyErr(); clients.KindOf(err) != clients.TimeoutBody {
+			t.Errorf("after: %v", err)
+		}
+		return 0, os.ErrDeadlineExceeded
+	}), c, 10, 0)
+	if _, err := in.upload.Read(make([]byte, 1)); clients.KindOf(err) != clients.TimeoutBody {
+		t.Errorf("Read: %v", err)
+	}
 }
 
 func TestOriginForm(t *testing.T) {

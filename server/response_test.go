@@ -462,20 +462,21 @@ func downstreamGone(c *check) {
 }
 
 func downstreamStuck(c *check) {
-	c.cfg.BodyIdle = 200 * time.Millisecond
+	c.cfg.BodyIdle = 400 * time.Millisecond
 	for _, length := range []int64{1 << 40, -1} {
 		e := newEnded()
 		s := c.serve(answers(func() *clients.Response {
 			return e.watch(&clients.Response{Status: 200, ContentLength: length, Body: io.NopCloser(endless{})})
 		}))
 		p := s.dial()
+		c.must(p.SetReadBuffer(32 << 10))
 		p.send("GET" + head + "\r\n")
 		_ = p.head()
 		start := time.Now()
-		buf := make([]byte, 64<<10)
-		for time.Since(start) < 2*c.cfg.BodyIdle {
+		buf := make([]byte, 8<<10)
+		for time.Since(start) < 3*c.cfg.BodyIdle {
 			_, _ = io.ReadFull(p.r, buf)
-			time.Sleep(c.cfg.BodyIdle / 10)
+			time.Sleep(c.cfg.BodyIdle / 20)
 		}
 		select {
 		case err := <-e.errs:

@@ -71,8 +71,8 @@ type Config struct {
 
 	// ReadHeaderTimeout bounds the time from a request's first byte (or from
 	// the start of a connection) to the end of its head; IdleTimeout bounds
-	// the silence between two requests. Then the connection is closed without
-	// an answer. 0 is unbounded.
+	// the silence between two requests. Then the connection is closed. 0 is
+	// unbounded.
 	ReadHeaderTimeout, IdleTimeout time.Duration
 
 	// BodyIdle bounds silence while a request body is read, which is then an
