@@ -253,7 +253,7 @@ func own413(c *check) {
 	equal(c, "requests that arrived", len(up.requests()), 2)
 	c.problem(c.ask(gw, request("POST", "/", "Transfer-Encoding: chunked")+chunk(more)+"0\r\n\r\n"), 413, "request_too_large")
 	for _, m := range up.requests() {
-		if m.Err == nil && len(m.Body) > len(full) {
+		if m.Whole && len(m.Body) > len(full) {
 			c.errorf("upstream got a whole request of %d bytes", len(m.Body))
 		}
 	}

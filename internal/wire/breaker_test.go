@@ -37,7 +37,7 @@ func breakerOpens(c *check) {
 	dead := c.listen()
 	dead.refuse()
 	for target, to := range map[string]*upstream{"/500": up, "/503": up, "/silent": up, "/refused": dead, "/404": up} {
-		gw := c.gateway(to, "circuit_breaker: {minimum_calls: 4, open_for: 1m}", "timeouts: {response_header: "+short.String()+"}")
+		gw := c.gateway(to, "circuit_breaker: {minimum_calls: 4, open_for: 1m}", "timeouts: {response_header: "+roomy.String()+"}")
 		for range n {
 			m := c.ask(gw, get(target))
 			if strings.Contains(m.Body, "breaker_open") {
@@ -133,7 +133,7 @@ func uploadsNeutral(c *check) {
 			p.send(ok(m.Body))
 		}
 	})
-	gw := c.gateway(up, "circuit_breaker: {minimum_calls: 1, failure_rate: 1%}", "limits: {request_body: 1MiB}", "timeouts: {body_idle: "+short.String()+"}")
+	gw := c.gateway(up, "circuit_breaker: {minimum_calls: 1, failure_rate: 1%}", "limits: {request_body: 1MiB}", "timeouts: {body_idle: "+roomy.String()+"}")
 	for _, begun := range []string{
 		request("POST", "/", "Content-Length: 10") + "half",
 		request("POST", "/", "Transfer-Encoding: chunked") + "5\r\nhel",
@@ -153,7 +153,7 @@ func uploadsNeutral(c *check) {
 	c.whole(c.ask(gw, post("/", "fine")), 200, "fine")
 	gw.breaker("closed")
 	for _, m := range up.requests() {
-		if m.Err == nil && m.Body != "fine" {
+		if m.Whole && m.Body != "fine" {
 			c.errorf("upstream got a whole request with %q", m.Body)
 		}
 	}
@@ -221,7 +221,7 @@ func lostProbe(c *check) {
 			}
 		}
 	})
-	gw := c.opened(up, "circuit_breaker: {minimum_calls: 1, open_for: "+short.String()+", half_open_calls: 1}", "timeouts: {response_header: 1s}")
+	gw := c.opened(up, "circuit_breaker: {minimum_calls: 1, open_for: "+short.String()+", half_open_calls: 1}", "timeouts: {response_header: "+roomy.String()+"}")
 	time.Sleep(short) // what open_for means
 	d := c.dial(gw)
 	d.send(get("/lost"))

@@ -18,6 +18,7 @@ type caller struct {
 
 // dial connects to a gateway.
 func (c *check) dial(gw *gateway) *caller {
+	c.mayBegin()
 	nc, err := net.Dial("tcp", gw.addr)
 	if err != nil {
 		c.fatalf("dial the gateway: %v", err)
@@ -84,6 +85,12 @@ func (c *check) ask(gw *gateway, req string) *message {
 	d := c.dial(gw)
 	defer d.Close()
 	return d.ask(req)
+}
+
+// gone reports whether the gateway ends the connection and says nothing before.
+func (d *caller) gone() bool {
+	n, err := io.Copy(io.Discard, d.br)
+	return n == 0 && !isTimeout(err)
 }
 
 // cutOff wants the gateway to end the connection, without a word but perhaps one.

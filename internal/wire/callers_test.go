@@ -103,8 +103,9 @@ func stalledUpload(c *check) {
 		c.problem(m, 504, "timeout_body")
 		gw.counted("gatebench_gateway_upstream_connections_open", 0)
 		gw.breaker("closed")
+		up.idle()
 		for _, m := range up.requests() {
-			if m.Err == nil {
+			if m.Whole {
 				c.errorf("%.40q: upstream got a whole request", begun)
 			}
 		}

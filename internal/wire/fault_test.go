@@ -98,11 +98,11 @@ func tricklingBody(c *check) {
 		}
 		p.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n")
 		for range 6 {
-			pause(p.u.done, short/2)
+			pause(p.u.done, roomy/5) // six of them last longer than any of the bounds
 			p.send("t")
 		}
 	})
-	gw := c.gateway(up, "timeouts: {connect: 250ms, response_header: 250ms, request: 250ms, body_idle: 5s}")
+	gw := c.gateway(up, "timeouts: {connect: "+roomy.String()+", response_header: "+roomy.String()+", request: "+roomy.String()+", body_idle: 10s}")
 	c.whole(c.ask(gw, get("/")), 200, "tttttt")
 }
 
@@ -135,19 +135,19 @@ func lateRest(c *check) {
 			}
 			if m.target() == "/stall" {
 				p.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + strings.Repeat("x", 50))
-				pause(p.u.done, 2*short)
+				pause(p.u.done, 2*roomy)
 				p.send(strings.Repeat("x", 50) + ok("poison"))
 				continue
 			}
 			if m.target() == "/silent" {
-				pause(p.u.done, 2*short)
+				pause(p.u.done, 2*roomy)
 				p.send(ok("poison"))
 				continue
 			}
 			p.send(ok(m.target()))
 		}
 	})
-	gw := c.gateway(up, "timeouts: {body_idle: "+short.String()+", response_header: "+short.String()+"}", "pool: {max_conns: 2}")
+	gw := c.gateway(up, "timeouts: {body_idle: "+roomy.String()+", response_header: "+roomy.String()+"}", "pool: {max_conns: 2}")
 	for _, bad := range []string{"/stall", "/silent"} {
 		d := c.dial(gw)
 		d.send(get(bad))

@@ -31,6 +31,7 @@ func (c *check) gateway(up *upstream, keys ...string) *gateway {
 }
 
 func (c *check) gatewayTo(url string, keys ...string) *gateway {
+	c.mayBegin()
 	yaml := fmt.Sprintf("gateway:\n  listen: 127.0.0.1:0\n  upstream: %q\n  server: %s\n  client: %s\n", url, c.server, c.client)
 	for _, k := range keys {
 		yaml += "  " + k + "\n"

@@ -22,6 +22,9 @@ type message struct {
 	// Err says what is wrong with the body: it ended before its framing said.
 	Err error
 
+	// Whole says that an upstream has read it to its end.
+	Whole bool
+
 	// Conn numbers the connection it came on, from 1, at an upstream.
 	Conn int
 

@@ -203,7 +203,7 @@ func poolExhausted(c *check) {
 			p.send(ok("-", "Connection: close"))
 		}
 	})
-	gw := c.gateway(up, "pool: {max_conns: 1, max_pending: 1, pending_timeout: "+short.String()+"}", "circuit_breaker: {minimum_calls: 1}")
+	gw := c.gateway(up, "pool: {max_conns: 1, max_pending: 1, pending_timeout: "+roomy.String()+"}", "circuit_breaker: {minimum_calls: 1}")
 	holder := c.dial(gw)
 	holder.send(get("/hold"))
 	c.eventually("the only connection is in use", func() bool { return up.to("/hold") == 1 })
@@ -213,8 +213,8 @@ func poolExhausted(c *check) {
 	gw.counted("gatebench_gateway_pool_pending", 1)
 	c.problem(c.ask(gw, get("/")), 503, "pool_exhausted")
 	c.problem(waiter.response("GET"), 503, "pool_exhausted")
-	if waited := time.Since(begun); waited < short {
-		c.errorf("who may wait for %v was sent away after %v", short, waited)
+	if waited := time.Since(begun); waited < roomy {
+		c.errorf("who may wait for %v was sent away after %v", roomy, waited)
 	}
 	gw.breaker("closed")
 	equal(c, "requests that arrived", len(up.requests()), 1)

@@ -95,7 +95,7 @@ func retryOff(c *check) {
 			p.drain()
 		}
 	})
-	gw := c.gateway(up, "timeouts: {response_header: "+short.String()+"}", "circuit_breaker: {enabled: false}")
+	gw := c.gateway(up, "timeouts: {response_header: "+roomy.String()+"}", "circuit_breaker: {enabled: false}")
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
 		c.whole(c.ask(gw, request(method, "/503")), 503, "busy")
 		c.problem(c.ask(gw, request(method, "/reset")), 502, "reset")

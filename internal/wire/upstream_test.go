@@ -32,6 +32,7 @@ func (c *check) listen() *upstream { return c.serve(nil) }
 func (c *check) serve(script func(*peer)) *upstream { return c.serveOn("127.0.0.1:0", script) }
 
 func (c *check) serveOn(addr string, script func(*peer)) *upstream {
+	c.mayBegin()
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		c.fatalf("listen: %v", err)
@@ -127,11 +128,25 @@ func (u *upstream) connections() int {
 	return u.accepted
 }
 
-// requests are those whose head was read so far.
+// requests are those whose head was read so far, as far as they were read.
 func (u *upstream) requests() []*message {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return slices.Clone(u.heard)
+	ms := slices.Clone(u.heard)
+	for i, m := range ms {
+		so := *m
+		ms[i] = &so
+	}
+	return ms
+}
+
+// idle waits until no connection is being read any more.
+func (u *upstream) idle() {
+	u.c.eventually("upstream's connections have ended", func() bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return len(u.open) == 0
+	})
 }
 
 // to counts the requests to one target.
@@ -183,7 +198,7 @@ func (p *peer) request() (*message, error) {
 	body.readBody(p.br, false)
 	p.u.mu.Lock()
 	defer p.u.mu.Unlock()
-	m.Body, m.Trailers, m.Err = body.Body, body.Trailers, body.Err
+	m.Body, m.Trailers, m.Err, m.Whole = body.Body, body.Trailers, body.Err, body.Err == nil
 	return m, m.Err
 }
 
