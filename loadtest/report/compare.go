@@ -168,12 +168,11 @@ func reasonsOf(which string, d *result.Document) []string {
 	return rs
 }
 
-// void leaves the figures and takes the verdicts.
+// void leaves the figures and takes the verdicts; the reasons stand above.
 func (c *Changes) void() {
 	for _, list := range [][]Change{c.Changes, c.Absolutes} {
 		for i := range list {
-			list[i].Verdict, list[i].Beyond, list[i].BlocksNeeded = ChangeNotValid, false, 0
-			list[i].Why = "not both results are valid"
+			list[i].Verdict, list[i].Beyond, list[i].BlocksNeeded, list[i].Why = ChangeNotValid, false, 0, ""
 		}
 	}
 }
@@ -219,19 +218,33 @@ func (p pair) ratios() []Change {
 	for i, s := range family {
 		changes[i].Old, changes[i].New = center(s.From), center(s.To)
 	}
-	for _, side := range []struct {
-		which string
-		noise noise
-	}{{"old", p.old.sentinel(p.oldDoc)}, {"new", p.new.sentinel(p.newDoc)}} {
-		if !side.noise.differs {
-			continue
-		}
-		for i := range changes {
+	for i := range changes {
+		if why := p.spoiled(baseline, changes[i].Arm); why != "" {
 			c := &changes[i]
-			c.Verdict, c.Beyond, c.BlocksNeeded, c.Why = ChangeNotValid, false, 0, "in the "+side.which+" run, "+side.noise.sentence(p.metric)
+			c.Verdict, c.Beyond, c.BlocksNeeded, c.Why = ChangeNotValid, false, 0, why
 		}
 	}
 	return changes
+}
+
+// spoiled is why neither run's figures may be held against the other's: in one of
+// them two copies of an arm differ, or an arm mostly failed. "" if they may.
+func (p pair) spoiled(arms ...string) string {
+	for _, side := range []struct {
+		which   string
+		figures measured
+		doc     *result.Document
+	}{{"old", p.old, p.oldDoc}, {"new", p.new, p.newDoc}} {
+		if noise := side.figures.sentinel(side.doc); noise.differs {
+			return "in the " + side.which + " run, " + noise.sentence(p.metric)
+		}
+		for _, arm := range arms {
+			if why := side.figures.distrust(side.doc, arm); why != "" {
+				return "in the " + side.which + " run, " + why
+			}
+		}
+	}
+	return ""
 }
 
 // center is the ratio that log-ratios stand for.
@@ -331,6 +344,9 @@ func (c *Changes) absolutes(old, latest *result.Document, margin float64) {
 		for i := range changes {
 			ch := &changes[i]
 			ch.Old, ch.New = median(p.old.figures[ch.Arm]), median(p.new.figures[ch.Arm])
+			if why := p.spoiled(ch.Arm); agree && why != "" {
+				ch.Verdict, ch.Beyond, ch.BlocksNeeded, ch.Why = ChangeNotValid, false, 0, why
+			}
 			if !agree {
 				ch.Verdict, ch.Beyond, ch.BlocksNeeded, ch.Why = NotJudged, false, 0, ""
 				if known {

@@ -144,7 +144,7 @@ func (c Change) verdict() string {
 		v += ", not surely beyond the margin"
 	case c.Verdict == CannotTellChange && c.OldBlocks > 0 && c.NewBlocks > 0:
 		v += fmt.Sprintf(" (~%s each)", plural(c.BlocksNeeded, "block"))
-	case c.Verdict == CannotTellChange:
+	case c.Why != "" && (c.Verdict == CannotTellChange || c.Verdict == ChangeNotValid):
 		v += ": " + c.Why
 	}
 	return v

@@ -45,7 +45,7 @@ func Conclude(doc *result.Document) {
 	doc.Comparisons = []result.Comparison{}
 	doc.InvalidReasons = nil
 	for _, s := range series(doc) {
-		doc.Comparisons = append(doc.Comparisons, s.compare(doc)...)
+		doc.Comparisons = append(doc.Comparisons, s.distrustFailures(doc, s.compare(doc))...)
 	}
 	doc.InvalidReasons = invalid(doc)
 	doc.Valid = len(doc.InvalidReasons) == 0

@@ -71,6 +71,56 @@ func TestDegenerateDataHaveNoWinner(t *testing.T) {
 	}
 }
 
+// An arm that refuses everything at once is cheap and quick, and no winner. Its
+// trials are valid: it was measured well.
+func TestWhoFailsDoesNotWin(t *testing.T) {
+	d := made(10, 0.02, map[string]float64{"resty": 0.2, "fasthttp": 0.6})
+	for i := range d.Trials {
+		if tr := &d.Trials[i]; tr.Arm == "resty" {
+			tr.Errors, tr.ErrorClasses = tr.Requests, map[string]int64{"status_502": tr.Requests}
+		}
+	}
+	concluded(t, d)
+	for _, c := range d.Comparisons {
+		if c.Arm == "resty" && (c.Verdict != result.NotValid || !strings.Contains(c.Why, "failed")) {
+			t.Errorf("%s: %s, %s", c.Metric, c.Verdict, c.Why)
+		}
+		if c.Arm == "fasthttp" && c.Verdict != result.Better {
+			t.Errorf("the others suffer: %s is %s", c.Arm, c.Verdict)
+		}
+	}
+	for _, c := range d.Thresholds {
+		if c.Arm == "resty" && c.Baseline != "" && c.Outcome != result.Open {
+			t.Errorf("%s: %s", c.Threshold, c.Outcome)
+		}
+	}
+	s := Summarize(d)
+	if got := strings.Join(s.Answer, " "); !strings.Contains(got, "Take fasthttp.") || !strings.Contains(got, "Not valid: resty") {
+		t.Error(got)
+	}
+	changes, err := Compare(made(10, 0.02, nil), d, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes.Changes {
+		if c.Arm == "resty" && c.Verdict != ChangeNotValid {
+			t.Errorf("between runs: %s is %s", c.Metric, c.Verdict)
+		}
+	}
+	// Where the baseline fails there is nothing to compare with.
+	for i := range d.Trials {
+		if tr := &d.Trials[i]; tr.Arm == "net/http" {
+			tr.Errors = tr.Requests
+		}
+	}
+	Conclude(d)
+	for _, c := range d.Comparisons {
+		if c.Verdict != result.NotValid {
+			t.Errorf("against a baseline that fails %s is %s", c.Arm, c.Verdict)
+		}
+	}
+}
+
 // The document of any experiment gives well-formed output in every format.
 func TestAnyDocumentGivesWellFormedOutput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

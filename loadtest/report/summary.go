@@ -475,6 +475,8 @@ func finding(baseline string, j Judged) []string {
 		switch {
 		case claimed(c.Verdict):
 			words += " " + difference(c)
+		case c.Verdict == result.NotValid:
+			words += " (" + c.Why + ")"
 		case c.Verdict == result.CannotTell && c.Blocks == 0:
 			words += " (no data)"
 		case c.Verdict == result.CannotTell:
@@ -496,6 +498,7 @@ func finding(baseline string, j Judged) []string {
 	say(result.Worse, "Worse: %s.")
 	say(result.NoDifference, "No meaningful difference from "+baseline+": %s.")
 	say(result.CannotTell, "Cannot tell from "+baseline+": %s.")
+	say(result.NotValid, "Not valid: %s.")
 	if len(by[result.Better]) > 1 {
 		out = append(out, "The better ones were not compared with each other.")
 	}

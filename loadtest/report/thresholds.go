@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -16,7 +17,8 @@ import (
 // An absolute bound is held against the median over blocks, the share of failed
 // requests against the failures of all valid trials of a profile. A bound on the
 // ratio to the baseline is missed only where the ratio's whole interval lies beyond
-// it: noise alone must not stop a build.
+// it: noise alone must not stop a build. Where requests failed, a ratio says
+// nothing, and a bound on errors belongs beside it.
 func Check(doc *result.Document, thresholds []threshold.Threshold) {
 	doc.Thresholds = nil
 	for _, t := range thresholds {
@@ -104,7 +106,10 @@ func (s measured) holdRatio(c *result.Threshold, t threshold.Threshold, doc *res
 	settle(c, t, math.Exp(iv.Center))
 	lo, hi := t.Holds(math.Exp(iv.Lo)), t.Holds(math.Exp(iv.Hi))
 	noise := s.sentinel(doc)
+	failing := cmp.Or(s.distrust(doc, c.Baseline), s.distrust(doc, c.Arm))
 	switch {
+	case failing != "":
+		c.Outcome, c.Why = result.Open, failing
 	case noise.differs:
 		c.Outcome, c.Why = result.Open, noise.sentence(s.metric)
 	case !iv.Bounded:
