@@ -44,6 +44,16 @@ var roles = map[string]func(){
 		fmt.Fprintln(os.Stderr)
 		os.Exit(3)
 	},
+	"burner": func() {
+		end := onTERM()
+		for used := time.Duration(0); used < burnt; {
+			var u syscall.Rusage
+			syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+			used = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		serve()
+		<-end
+	},
 	"crash": func() { panic("out of cheese") },
 	"chatty": func() {
 		for i := range 200_000 {
@@ -69,6 +79,9 @@ var roles = map[string]func(){
 		select {}
 	},
 }
+
+// burnt is the CPU time that a burner uses before it is ready.
+const burnt = 300 * time.Millisecond
 
 // raceEnd lets a race-built child end at once: by default the detector makes it
 // wait a second for reports.

@@ -50,3 +50,19 @@ func (m Metrics) Sum(name string) (sum float64, ok bool) {
 	}
 	return sum, ok
 }
+
+// By adds the series of a counter that have the same value of a label; those
+// without the label stand under "".
+func (m Metrics) By(name, label string) map[string]float64 {
+	sums := map[string]float64{}
+	for _, series := range m[name].GetMetric() {
+		value := ""
+		for _, l := range series.GetLabel() {
+			if l.GetName() == label {
+				value = l.GetValue()
+			}
+		}
+		sums[value] += series.GetCounter().GetValue()
+	}
+	return sums
+}

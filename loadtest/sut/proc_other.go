@@ -2,7 +2,10 @@
 
 package sut
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Usage fails: this system has no /proc.
 func (p *Process) Usage() (Usage, error) {
@@ -10,3 +13,10 @@ func (p *Process) Usage() (Usage, error) {
 }
 
 func hardware() (cpu string, memory int64) { return "", 0 }
+
+// ReadHost fails: this system has no /proc.
+func ReadHost() (Host, error) { return Host{}, errors.ErrUnsupported }
+
+func ownCPU() (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+func cpuTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }

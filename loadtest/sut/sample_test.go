@@ -26,6 +26,13 @@ func TestScrapeReadsMetricsByOneConnectionEach(t *testing.T) {
 	if got, ok := before.Sum("unheard_of"); ok || got != 0 {
 		t.Errorf("a metric that is not there: got %v, %v", got, ok)
 	}
+	by := before.By("requests_total", "code")
+	if len(by) != 2 || by["200"] != 40 || by["502"] != 2 {
+		t.Errorf("requests by code: got %v", by)
+	}
+	if by := before.By("requests_total", "route"); len(by) != 1 || by[""] != 42 {
+		t.Errorf("requests by a label that they do not have: got %v", by)
+	}
 	after, err := s.Scrape(t.Context(), "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -88,5 +95,60 @@ func TestMachine(t *testing.T) {
 	}
 	if runtime.GOOS == "linux" && (m.Kernel == "" || m.MemoryB < 1<<20 || m.FDLimit < 3) {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// TestCPUCountsTheLivingAndTheDead: once, and the rest of the machine not at all.
+func TestCPUCountsTheLivingAndTheDead(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	l, _ := newLauncher(t)
+	cpu := func() time.Duration {
+		used, err := l.CPU()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used
+	}
+	before := cpu()
+	s, err := l.Serve(t.Context(), child("burner"), "/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive := cpu()
+	if used := alive - before; used < burnt-20*time.Millisecond { // two ticks
+		t.Errorf("with a process that has used %v, %v are counted", burnt, used)
+	}
+	if err := s.Stop(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if used := cpu() - alive; used < -20*time.Millisecond || used > burnt/2 {
+		t.Errorf("its end changed the sum by %v", used)
+	}
+}
+
+// TestHostAddsUp: what is used is a part of all there is, and nothing runs
+// backwards.
+func TestHostAddsUp(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	before, err := sut.ReadHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	after := before
+	for after.All == before.All && time.Now().Before(deadline) {
+		if after, err = sut.ReadHost(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, busy := after.All-before.All, after.Busy-before.Busy; all <= 0 || busy < 0 || busy > all {
+		t.Errorf("%v busy of %v", busy, all)
+	}
+	if after.LocalPorts < 1000 || after.TimeWait < 0 {
+		t.Errorf("%d connections in TIME_WAIT, %d ports", after.TimeWait, after.LocalPorts)
 	}
 }
