@@ -87,12 +87,6 @@ func (c *check) ask(gw *gateway, req string) *message {
 	return d.ask(req)
 }
 
-// gone reports whether the gateway ends the connection and says nothing before.
-func (d *caller) gone() bool {
-	n, err := io.Copy(io.Discard, d.br)
-	return n == 0 && !isTimeout(err)
-}
-
 // cutOff wants the gateway to end the connection, without a word but perhaps one.
 func (d *caller) cutOff(but string) {
 	said, err := io.ReadAll(d.br)

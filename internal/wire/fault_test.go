@@ -159,7 +159,7 @@ func lateRest(c *check) {
 			d.body(m, "GET")
 			c.broken(m, strings.Repeat("x", 50))
 		}
-		for i := 0; i < 20; i++ {
+		for range 20 {
 			c.whole(own.ask(get("/own")), 200, "/own")
 		}
 	}
