@@ -37,6 +37,8 @@ type answers struct {
 	r, w int
 
 	look *inspection // at the next answer; nil for none
+
+	phase phase // of the exchange
 }
 
 // reset begins on a new connection.
@@ -59,6 +61,7 @@ func (a *answers) next(noBody bool) (answer, error) {
 			return answer{}, err
 		}
 		if h.status >= 200 {
+			a.phase = readingBody
 			n, err := a.body(h, noBody)
 			return answer{status: h.status, body: n, reuse: h.persistent(noBody) && a.buffered() == 0}, err
 		}

@@ -27,6 +27,18 @@ const (
 	otherwise   class = "other"
 )
 
+// phase is how far an exchange has come: where a timeout struck.
+type phase int
+
+const (
+	connecting   phase = iota // and shaking hands
+	awaitingHead              // writing the request, and waiting for the answer's head
+	readingBody
+	phases // how many there are
+)
+
+func (p phase) String() string { return [phases]string{"connect", "header", "body"}[p] }
+
 // errInterrupted ends what is in flight when the run is interrupted.
 var errInterrupted = errors.New("the run was interrupted")
 

@@ -332,7 +332,7 @@ func TestDeadTargetIsAResult(t *testing.T) {
 			e := newEngine(m, profile(p), func(context.Context) (net.Conn, error) {
 				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 			})
-			if err := e.run(t.Context(), func(e *engine) (waker, error) { return sleepWaker{e}, nil }, nil); err != nil {
+			if err := e.run(t.Context(), sleepy, nil); err != nil {
 				t.Fatal(err)
 			}
 			s := e.summary()
@@ -386,7 +386,7 @@ func TestProgressIsReportedFourTimesASecond(t *testing.T) {
 		t.Cleanup(server.running.Wait)
 		e := newEngine(m, profile(Profile{Executor: ConstantVUs, VUs: 1, Warmup: time.Second, Duration: time.Second}), server.dial)
 		var seen []Progress
-		err = e.run(t.Context(), nil, func(p Progress) { seen = append(seen, p) })
+		err = e.run(t.Context(), sleepy, func(p Progress) { seen = append(seen, p) })
 		if err != nil {
 			t.Fatal(err)
 		}

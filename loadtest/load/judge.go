@@ -63,6 +63,15 @@ func (e *engine) judge(s *Summary) {
 	if span := e.usageUntil.at - e.usageFrom.at; g.CPUShare > cpuVoid && span >= minCPUSpan {
 		void("the generator used %.0f %% of its %d cores: it was the limit, not the target", g.CPUShare*100, e.cores)
 	}
+	if share, errors, ok := littleError(g.InFlight, e.looks); ok && errors > littleSure && !s.Interrupted {
+		const text = "Little's law does not hold: %.4g requests in flight follow from their times, and %.4g were counted"
+		switch seen := mean(e.looks); {
+		case share > littleVoid:
+			void(text, g.InFlight, seen)
+		case share > littleWarn:
+			warn(text, g.InFlight, seen)
+		}
+	}
 	if n := s.Errors[string(descriptors)] + s.Errors[string(ports)]; n > 0 {
 		void("%d requests failed because this machine ran out of descriptors or ports", n)
 	}

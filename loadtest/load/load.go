@@ -113,24 +113,31 @@ func (e *engine) run(ctx context.Context, newWaker func(*engine) (waker, error),
 	defer cancel()
 	e.ctx = ctx
 
+	pace, err := newWaker(e)
+	if err != nil {
+		return fmt.Errorf("make the pacer's timer: %w", err)
+	}
+	defer pace.close()
+	look, err := newWaker(e)
+	if err != nil {
+		return fmt.Errorf("make the census's timer: %w", err)
+	}
+	defer look.close()
 	drive := e.closedLoad
 	if e.p.Open() {
-		w, err := newWaker(e)
-		if err != nil {
-			return fmt.Errorf("make the pacer's timer: %w", err)
-		}
-		defer w.close()
-		drive = func() { e.openLoad(w) }
+		drive = func() { e.openLoad(pace) }
 	}
 
 	var aside sync.WaitGroup
 	finished := make(chan struct{})
-	stopWatch := context.AfterFunc(ctx, e.interrupt)
+	stopWatch := context.AfterFunc(ctx, func() { e.interrupt(); look.wake() })
 	aside.Go(func() { e.meterWindow(finished) })
+	aside.Go(func() { e.census(look) })
 	if progress != nil {
 		aside.Go(func() { e.report(progress, finished) })
 	}
 	drive()
+	look.wake()
 	stopWatch()
 	close(finished)
 	aside.Wait()
@@ -169,6 +176,7 @@ type engine struct {
 	cores int
 
 	usageFrom, usageUntil usage
+	looks                 []float64 // of the census
 }
 
 // forever is later than any run ends.

@@ -91,7 +91,7 @@ func loadPipes(t *testing.T, ctx context.Context, p Profile, server *pipes) (*en
 	}
 	t.Cleanup(server.running.Wait)
 	e := newEngine(m, p, server.dial)
-	if err := e.run(ctx, func(e *engine) (waker, error) { return sleepWaker{e}, nil }, nil); err != nil {
+	if err := e.run(ctx, sleepy, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := e.summary()
@@ -151,3 +151,6 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 
 // anything is a mix for tests that send nothing.
 func anything() *mix { return &mix{kinds: make([]kind, 1)} }
+
+// sleepy paces with Go's timers, which are exact in a synctest bubble.
+func sleepy(e *engine) (waker, error) { return sleepWaker{e}, nil }

@@ -93,6 +93,7 @@ type shard struct {
 	statuses [1000]int64
 	errors   map[class]int64
 	examples map[class]string
+	timeouts [phases]int64
 	bytes    int64 // of bodies
 
 	completed int64 // a full answer of any status
@@ -158,6 +159,9 @@ func (s *shard) record(e *engine, x sample) {
 		return
 	}
 	s.errors[x.class]++
+	if x.class == timeout {
+		s.timeouts[x.phase]++
+	}
 	if x.err != nil && s.examples[x.class] == "" {
 		s.examples[x.class] = describe(x.err)
 	}
@@ -199,6 +203,9 @@ func (s *shard) merge(o *shard) {
 		if s.examples[c] == "" {
 			s.examples[c] = text
 		}
+	}
+	for i, n := range o.timeouts {
+		s.timeouts[i] += n
 	}
 	for i := range o.steps {
 		s.steps[i].merge(&o.steps[i])

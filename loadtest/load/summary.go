@@ -55,6 +55,10 @@ type Summary struct {
 	Errors        map[string]int64  `json:"errors"`
 	ErrorExamples map[string]string `json:"error_examples,omitempty"`
 
+	// Timeouts says where the time ran out for those in the class timeout:
+	// connect (handshake included), header, body.
+	Timeouts map[string]int64 `json:"timeouts,omitempty"`
+
 	// Statuses counts completed requests by status.
 	Statuses map[string]int64 `json:"statuses"`
 	// BodyBytes of full responses, without framing.
@@ -188,6 +192,14 @@ type Generator struct {
 	LagP99   float64 `json:"lag_p99"`
 	// Waited is how many requests of an open load had to wait for a user.
 	Waited int64 `json:"waited"`
+	// OnWire is how many requests it wrote, or began to, warm-up included:
+	// what the other side of the wire should have seen.
+	OnWire int64 `json:"on_wire"`
+	// InFlight is the mean number of requests in flight as it follows from
+	// their times, InFlightSeen as it was counted at random moments; null where
+	// there were none. By Little's law they are equal.
+	InFlight     float64  `json:"in_flight"`
+	InFlightSeen *float64 `json:"in_flight_seen"`
 }
 
 // times are the figures of a distribution, nil of an empty one.
@@ -224,6 +236,7 @@ func (e *engine) summary() *Summary {
 		OKResponseTime:    all.response.ok.times(),
 		Errors:            map[string]int64{},
 		ErrorExamples:     map[string]string{},
+		Timeouts:          map[string]int64{},
 		Statuses:          map[string]int64{},
 		BodyBytes:         all.bytes,
 		ConnectionsOpened: all.connections,
@@ -242,6 +255,11 @@ func (e *engine) summary() *Summary {
 	}
 	for c, text := range all.examples {
 		s.ErrorExamples[string(c)] = text
+	}
+	for where, n := range all.timeouts {
+		if n > 0 {
+			s.Timeouts[phase(where).String()] = n
+		}
 	}
 	for status, n := range all.statuses {
 		if n > 0 {
@@ -281,7 +299,13 @@ func (e *engine) rates(s *Summary, all *shard) {
 func (e *engine) generator(s *Summary, all *shard) {
 	g := &s.Generator
 	g.LagP50, g.LagP99 = millis(all.lag.quantile(.5)), millis(all.lag.quantile(.99))
-	g.Waited = e.waited
+	g.Waited, g.OnWire = e.waited, all.onWire
+	if s.Seconds > 0 {
+		g.InFlight = all.inFlight / float64(time.Second) / s.Seconds
+	}
+	if len(e.looks) > 0 {
+		g.InFlightSeen = new(mean(e.looks))
+	}
 	used, span, known := e.usageUntil.since(e.usageFrom)
 	if !known || s.Requests.Sent == 0 || span <= 0 {
 		return

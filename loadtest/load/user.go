@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type user struct {
 	look *inspection // nil until an answer is to be looked at
 	idle idleProbe
 
+	busy      atomic.Bool   // a request is in flight
 	deadline  time.Duration // of the request in flight
 	armed     time.Duration // the deadline that nc carries
 	lastDone  time.Duration
@@ -34,6 +36,7 @@ type outcome struct {
 	answer
 	class class
 	err   error // why, unless fine or badStatus
+	phase phase // of a timeout
 }
 
 // newUser makes the i-th user.
@@ -47,9 +50,11 @@ func (e *engine) newUser(i int) *user {
 // when it was done.
 func (u *user) send(i int64, due time.Duration) time.Duration {
 	kind, request := u.e.mix.pick(i)
+	u.busy.Store(true)
 	sent := u.e.now()
 	out := u.exchange(&u.e.mix.kinds[kind], request, sent, u.e.giveUpAt(sent))
 	done := u.e.now()
+	u.busy.Store(false)
 	u.lastDone = done
 	if out.class == timeout && done >= u.e.until {
 		out.class = cut
@@ -80,14 +85,14 @@ func (u *user) exchange(k *kind, request []byte, now, deadline time.Duration) ou
 	if u.nc == nil {
 		if err := u.connect(); err != nil {
 			u.dialError = true
-			return outcome{class: classify(err), err: err}
+			return outcome{class: classify(err), err: err, phase: connecting}
 		}
 	}
 	u.inspect(k.checks)
 	a, err := u.roundTrip(request, k.noBody, now)
 	if err != nil {
 		u.hangUp()
-		return outcome{class: classify(err), err: err}
+		return outcome{class: classify(err), err: err, phase: u.read.phase}
 	}
 	if !a.reuse || u.e.mix.once {
 		u.hangUp()
@@ -130,6 +135,7 @@ func (u *user) roundTrip(request []byte, noBody bool, now time.Duration) (answer
 	}
 	// A server may answer before it has read all of a body, and close: the
 	// answer is then there to be read although the write failed.
+	u.read.phase = awaitingHead
 	writeErr := u.write(request)
 	if writeErr != nil && classify(writeErr) != reset {
 		return answer{}, writeErr

@@ -154,7 +154,7 @@ func TestLoadOverTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &dialer{addrs: []string{s.Listener.Addr().String()}, tls: &tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"http/1.1"}}}
+		d := &dialer{targets: []destination{{addr: s.Listener.Addr().String()}}, tls: &tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"http/1.1"}}}
 		e := newEngine(m, iterations(50, 2), d.dial)
 		if err := e.run(t.Context(), newWaker, nil); err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestEveryAddressOfAHostIsTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.Close()
-	d := &dialer{addrs: []string{dead.Addr().String(), s.Listener.Addr().String()}}
+	d := &dialer{targets: []destination{{addr: dead.Addr().String()}, {addr: s.Listener.Addr().String()}}}
 	for range 2 {
 		c, err := d.dial(t.Context())
 		if err != nil {

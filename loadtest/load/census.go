@@ -1,0 +1,94 @@
+package load
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Little's law says that the mean number of requests in flight is their rate times
+// their mean service time. The engine has the right-hand side from the two ends of
+// every request, and looks at the left-hand side itself, at random moments: an
+// engine that lost requests, recorded some twice or read its clock wrongly would
+// not find them equal.
+const (
+	censusLooks = 400 // in a run
+	censusGap   = 50 * time.Millisecond
+	censusFloor = 5 * time.Millisecond
+
+	// censusBatches give the error of a mean of looks that resemble their
+	// neighbours.
+	censusBatches = 20
+	// littleWarn and littleVoid are shares of the requests in flight; a
+	// difference of fewer standard errors than littleSure is chance.
+	littleWarn, littleVoid = 0.02, 0.05
+	littleSure             = 5
+	// littleFloor is the fewest requests in flight that are worth a verdict:
+	// with less than one, whether the machine shows the request or the look at
+	// it first decides.
+	littleFloor = 2.0
+)
+
+// census looks how many users have a request in flight until the window ends. Its
+// moments are those of a Poisson process: whatever beats in the load, they do not
+// beat with it.
+func (e *engine) census(w waker) {
+	gap := censusGap
+	if e.until != forever {
+		gap = max(censusFloor, (e.until-e.from)/censusLooks)
+	}
+	r := rand.New(rand.NewPCG(e.p.Seed, 0xce2505))
+	for at := e.from; ; {
+		at += time.Duration(r.ExpFloat64() * float64(gap))
+		w.wait(min(at, e.until))
+		select {
+		case <-e.spent:
+			return
+		default:
+		}
+		if e.over(e.now()) || e.ctx.Err() != nil {
+			return
+		}
+		e.looks = append(e.looks, e.conns.busy())
+	}
+}
+
+// busy counts the users with a request in flight.
+func (c *connections) busy() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0.0
+	for _, u := range c.users {
+		if u.busy.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// littleError is by how much of inFlight the mean of looks differs from it, and how
+// many standard errors that is. ok is false where there is too little to go by.
+func littleError(inFlight float64, looks []float64) (share, errors float64, ok bool) {
+	size := len(looks) / censusBatches
+	if size == 0 || inFlight < littleFloor {
+		return 0, 0, false
+	}
+	var sum, squares float64
+	for b := range censusBatches {
+		m := mean(looks[b*size : (b+1)*size])
+		sum += m
+		squares += m * m
+	}
+	const n = censusBatches
+	variance := max(0, (squares-sum*sum/n)/(n-1))
+	diff := math.Abs(mean(looks) - inFlight)
+	return diff / inFlight, diff / math.Sqrt(variance/n), true
+}
+
+func mean(xs []float64) float64 {
+	sum := 0.0
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}
