@@ -39,7 +39,8 @@ type program struct {
 
 func newProgram(args ...string) *program {
 	p := &program{Cmd: exec.Command(os.Args[0], args...)}
-	p.Env = append(os.Environ(), asProgram+"=1")
+	// A process built with the race detector waits a second before it ends.
+	p.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
 	return p
 }
