@@ -31,12 +31,26 @@ type pipes struct {
 	seen   atomic.Int64 // requests read
 
 	running sync.WaitGroup
+	mu      sync.Mutex
+	open    []net.Conn
 }
 
 func (p *pipes) dial(context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
+	p.mu.Lock()
+	p.open = append(p.open, server)
+	p.mu.Unlock()
 	p.running.Go(func() { p.serve(server) })
 	return client, nil
+}
+
+// kill closes every connection, as the end of the process behind them does.
+func (p *pipes) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.open {
+		_ = c.Close()
+	}
 }
 
 func (p *pipes) serve(c net.Conn) {
