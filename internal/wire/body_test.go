@@ -23,6 +23,8 @@ func bodyCases() []testCase {
 			source: "TestReverseProxy_PanicClosesIncomingBody, N22, golang/go#46866", run: shortReplies},
 		{name: "early-413", rule: "an answer that comes before the upload is read reaches the caller, whether upstream then closes or not",
 			source: "UP05, F12, S13, cloudfoundry/routing-release#98", unless: []string{"early-response"}, run: early413},
+		{name: "early-answer-slow-upload", rule: "it does not wait for a caller who sends the rest of the upload slowly, or never",
+			source: "S13, UP05, golang/go#57786", unless: []string{"early-response"}, run: earlyAnswerSlowUpload},
 		{name: "own-413", rule: "an upload beyond limits.request_body is 413, no failure of upstream's, and never whole upstream",
 			source: "UP05, S16, G2", run: own413},
 		{name: "response-limit", rule: "a response beyond limits.response_body is 502 if its length says so and broken off if not; serving goes on",
@@ -226,6 +228,22 @@ func early413(c *check) {
 		<-written
 		gw.breaker("closed")
 		c.whole(c.ask(gw, get("/")), 200, "fine")
+	}
+}
+
+func earlyAnswerSlowUpload(c *check) {
+	for _, begun := range []string{
+		request("POST", "/", "Content-Length: 10000") + "a little",
+		request("POST", "/", "Transfer-Encoding: chunked") + chunk("a little"),
+	} {
+		up := c.listen()
+		d := c.dial(c.gateway(up))
+		d.send(begun)
+		p := up.next()
+		p.mustHead()
+		p.send(reply("401 Unauthorized", "who?", "Connection: close"))
+		c.whole(d.response("POST"), 401, "who?")
+		p.end()
 	}
 }
 
