@@ -93,8 +93,8 @@ func (c *conn) enter(to phase) {
 }
 
 // enterIdle is the moment between two requests: a doomed connection ends here.
-// The library may still parse a request out of what it has buffered, so whoever
-// serves one looks at doomed too.
+// Neither library gets to what it may have buffered: net/http has nothing, and
+// fasthttp fails to set its next deadline.
 func (c *conn) enterIdle() {
 	if c.doomed {
 		_ = c.Close()

@@ -147,10 +147,6 @@ type fastExchange struct {
 
 func (f *fastServer) handle(ctx *fasthttp.RequestCtx) {
 	c := ctx.Conn().(*conn)
-	if c.doomed {
-		hangUp(ctx)
-		return
-	}
 	f.s.exchanges.Add(1)
 	x := f.pool.Get().(*fastExchange)
 	x.conn, x.ctx, x.life = c, ctx, new(lifetime)

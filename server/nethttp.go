@@ -64,9 +64,6 @@ func (n *netServer) shutdown(ctx context.Context) error { return n.http.Shutdown
 func (n *netServer) close()                             { _ = n.http.Close() }
 func (n *netServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connKey{}).(*conn)
-	if c.doomed {
-		panic(http.ErrAbortHandler)
-	}
 	x := n.pool.Get().(*netExchange)
 	x.conn, x.w = c, w
 	intact := x.serve(r)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -391,6 +392,7 @@ func bodyReadAfterEarlyAnswer(c *check) {
 }
 
 func earlyAnswer(c *check) {
+	c.cfg.ReadHeaderTimeout = 0 // it shall not be what ends the wait for the rest
 	s := c.serve(func(context.Context, *Inbound) *clients.Response { return text(503, "busy") })
 	for _, length := range []int{100, 1 << 30} { // one that fits the discard, one that does not
 		p := s.dial()
@@ -444,33 +446,52 @@ func lingering(c *check) {
 }
 
 func lateReader(c *check) {
-	targets := make(chan string, 10)
-	s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
-		targets <- strings.Clone(in.Target)
-		upload := in.upload
-		return streaming(readerFunc(func([]byte) (int, error) { // after the head
-			go func() {
-				for buf := make([]byte, 1); ; {
-					if _, err := upload.Read(buf); err != nil {
-						return
+	const hidden = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n"
+	for _, test := range []struct {
+		name         string
+		before, then string
+		fails        bool // before is malformed, the reader does not wait
+	}{
+		{"within a body", "Content-Length: 1000\r\n\r\nabc", hidden, false},
+		{"within a chunk's size", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1", "0\r\n\r\n" + hidden, false},
+		{"at a bad chunk", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n0\r\n\r\n" + hidden, "", true},
+	} {
+		targets := make(chan string, 10)
+		s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+			targets <- strings.Clone(in.Target)
+			upload := in.upload
+			if upload == nil {
+				return text(200, "hidden")
+			}
+			return streaming(readerFunc(func([]byte) (int, error) { // after the head
+				var bytes atomic.Int32
+				var failed atomic.Bool
+				go func() {
+					for buf := make([]byte, 1); ; {
+						n, err := upload.Read(buf)
+						bytes.Add(int32(n))
+						if err != nil {
+							failed.Store(true)
+							return
+						}
 					}
-				}
-			}()
-			c.eventually("a Read to wait for more", func() bool {
-				upload.mu.Lock()
-				defer upload.mu.Unlock()
-				return upload.reading && upload.left == 997
-			})
-			return 0, io.EOF
-		}))
-	})
-	p := s.dial()
-	p.send("POST" + head + "Content-Length: 1000\r\n\r\nabc")
-	p.status(200)
-	_, _ = io.WriteString(p, "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n")
-	p.closed()
-	if n := len(targets); n != 1 {
-		c.errorf("the handler ran %d times", n)
+				}()
+				c.eventually("the end of what was sent", func() bool {
+					upload.mu.Lock()
+					defer upload.mu.Unlock()
+					return bytes.Load() == 3 && upload.reading != test.fails && failed.Load() == test.fails
+				})
+				return 0, io.EOF
+			}))
+		})
+		p := s.dial()
+		p.send("POST" + head + test.before)
+		p.status(200)
+		_, _ = io.WriteString(p, test.then)
+		p.closed()
+		if n := len(targets); n != 1 {
+			c.errorf("%s: the handler ran %d times", test.name, n)
+		}
 	}
 }
 
@@ -541,7 +562,7 @@ func refusalRules() []rule {
 			"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")},
 		{"folded-field", "a folded field is 400 (RFC 9112, section 5.2)", refused(400, "GET"+head+"Connection: close\r\nX-A: 1\r\n 2\r\n\r\n")},
 		{"unknown-coding", "a transfer coding other than chunked is refused", refusedWithAny("400 501",
-			"POST"+head+"Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nhi", "POST"+head+"Transfer-Encoding: gzip\r\n\r\n", "POST"+head+"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "POST"+head+"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n")},
+			"POST"+head+"Transfer-Encoding: identity\r\n\r\n", "POST"+head+"Transfer-Encoding: gzip\r\n\r\n", "POST"+head+"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "POST"+head+"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n")},
 		{"nothing-hides", "what hides behind a body never becomes a request of its own", nothingHides},
 		{"version", "other versions are refused", refusedWithAny("400 505", "GET / HTTP/2.0\r\nHost: h\r\n\r\n", "GET / HTTP/0.9\r\nHost: h\r\n\r\n", "GET / HTTP/3.1\r\nHost: h\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")},
 		{"header-limit", "a head beyond the limit is 431, one just within is served", headerLimit},
