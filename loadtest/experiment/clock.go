@@ -1,6 +1,9 @@
 package experiment
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Event is one step of a run, as it begins.
 type Event struct {
@@ -10,7 +13,8 @@ type Event struct {
 	Arm     string
 	Profile string
 
-	// Block is the block's number from 0, of Blocks.
+	// Block is the block's number from 0, of Blocks: more than the plan's when
+	// blocks are run again.
 	Block, Blocks int
 	// Done counts trials that are over, of Total.
 	Done, Total int
@@ -28,24 +32,21 @@ type clock struct {
 	planned time.Duration // of all steps
 	spent   time.Duration // planned time of the steps that are over
 
-	block      time.Duration // the longest so far, at first as planned
-	blockStart time.Time
+	slowness float64 // the longest block so far, as a multiple of its plan
 
+	blocks      int
 	done, total int // trials
 }
 
 func startClock(p Plan) clock {
-	phases := len(p.Profiles)
-	if p.Duet.Duration > 0 {
-		phases++
-	}
 	now := time.Now()
 	return clock{
-		started: now,
-		budget:  p.Budget,
-		planned: p.pilotTime() + time.Duration(p.Blocks)*p.blockTime(),
-		block:   p.blockTime(),
-		total:   p.Blocks * len(p.Arms) * phases,
+		started:  now,
+		budget:   p.Budget,
+		planned:  p.pilotTime() + time.Duration(p.Blocks)*p.blockTime(),
+		slowness: 1,
+		blocks:   p.Blocks,
+		total:    p.Blocks * len(p.Arms) * len(p.parts()),
 	}
 }
 
@@ -55,13 +56,31 @@ func (c *clock) step(planned time.Duration, trials int) {
 	c.done += trials
 }
 
-// blockFits reports whether the budget holds another block, and starts timing it.
-func (c *clock) blockFits() bool {
-	c.blockStart = time.Now()
-	return c.budget == 0 || c.blockStart.Add(c.block).Before(c.started.Add(c.budget))
+// fits reports whether the budget holds another block of that planned length.
+func (c *clock) fits(planned time.Duration) bool {
+	need := time.Duration(c.slowness * float64(planned))
+	return c.budget == 0 || time.Now().Add(need).Before(c.started.Add(c.budget))
 }
 
-func (c *clock) blockDone() { c.block = max(c.block, time.Since(c.blockStart)) }
+// slack is what of the budget will be left when all is done.
+func (c *clock) slack() time.Duration {
+	if c.budget == 0 {
+		return math.MaxInt64
+	}
+	return c.started.Add(c.budget).Sub(c.end())
+}
+
+// took learns from a block that is over.
+func (c *clock) took(real, planned time.Duration) {
+	c.slowness = max(c.slowness, float64(real)/float64(max(planned, time.Millisecond)))
+}
+
+// more adds a block to what is planned.
+func (c *clock) more(planned time.Duration, trials int) {
+	c.planned += planned
+	c.total += trials
+	c.blocks++
+}
 
 // end is when all will be over if the rest is as slow, against the plan, as what
 // is done.
@@ -79,6 +98,6 @@ func (r *run) progress(e Event) {
 	if r.options.Progress == nil {
 		return
 	}
-	e.Blocks, e.Done, e.Total, e.End = r.plan.Blocks, r.clock.done, r.clock.total, r.clock.end()
+	e.Blocks, e.Done, e.Total, e.End = r.clock.blocks, r.clock.done, r.clock.total, r.clock.end()
 	r.options.Progress(e)
 }

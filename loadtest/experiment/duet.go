@@ -2,10 +2,11 @@ package experiment
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"sync"
 	"time"
 
+	"gatebench/loadtest/gate"
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/sut"
@@ -58,6 +59,7 @@ func (r *run) duet(ctx context.Context, block int, bs backends, order []int) (er
 		r.clock.step(r.plan.Duet.Warmup+r.plan.Duet.Duration+duetOverhead, len(ds))
 	}()
 
+	r.settle(ctx)
 	defer func() { r.stop(ctx, gateways(ds)...) }()
 	for _, d := range ds {
 		if d.gateway, err = r.startGateway(ctx, d.arm, bs[d.arm]); err != nil {
@@ -66,11 +68,17 @@ func (r *run) duet(ctx context.Context, block int, bs backends, order []int) (er
 	}
 	watched, fail := watch(ctx, append(gateways(ds), bs.processes()...)...)
 	defer fail(nil)
+	from := r.look()
 	r.play(watched, fail, ds)
-	for _, d := range ds {
-		d.measure()
+	machine := r.readings(from)
+	if share, ok := r.busy(ds); ok {
+		machine[gate.Busy] = share
 	}
-	r.checkSaturated(ds)
+	for _, d := range ds {
+		d.trial.Gates = maps.Clone(machine)
+		d.measure()
+		judge(&d.trial)
+	}
 	return context.Cause(watched)
 }
 
@@ -135,6 +143,9 @@ func scrapeAll(ctx context.Context, ds []*duetist, into func(*duetist) *scrape) 
 // measure fills in the trial.
 func (d *duetist) measure() {
 	count(&d.trial, d.summary)
+	if d.summary != nil {
+		d.trial.Gates[gate.OwnLimits] = ownLimits(d.summary)
+	}
 	for _, s := range []scrape{d.before, d.after} {
 		if s.err != nil {
 			void(&d.trial, s.err.Error())
@@ -147,29 +158,28 @@ func (d *duetist) measure() {
 		return
 	}
 	d.trial.Metrics = metrics
+	d.trial.Reasons = reasons(d.after.metrics)
+	if cycles, ok := delta(d.before.metrics, d.after.metrics, processGC); ok {
+		d.trial.Gates[gate.GCCycles] = cycles
+	}
 }
 
-// saturatedShare is how busy the gateways' processor must be: below, a gateway
-// waits between requests, and waking costs CPU time that saturation does not.
-const saturatedShare = 0.9
-
-// checkSaturated warns where the gateways together did not fill their processor.
-func (r *run) checkSaturated(ds []*duetist) {
+// busy is how much of their processor the gateways used together: where it is not
+// all, a gateway waits between requests, and waking costs CPU time that saturation
+// does not. ok is false where they have no processor of their own, or do not tell.
+func (r *run) busy(ds []*duetist) (share float64, ok bool) {
 	if r.place.gateways == nil {
-		return
+		return 0, false
 	}
-	busy := 0.0
 	for _, d := range ds {
-		cpu, ok := delta(d.before.metrics, d.after.metrics, processCPU)
+		cpu, told := delta(d.before.metrics, d.after.metrics, processCPU)
 		window := d.after.at.Sub(d.before.at).Seconds()
-		if !ok || window <= 0 {
-			return // its trial says why
+		if !told || window <= 0 {
+			return 0, false // its trial says why
 		}
-		busy += cpu / window
+		share += cpu / window / float64(len(r.place.gateways))
 	}
-	if busy < saturatedShare {
-		r.warn(fmt.Sprintf("a duet kept the gateways' processor less than %.0f %% busy, so that CPU per request holds idle wake-ups: something else used the machine, or duet.connections are too few", saturatedShare*100))
-	}
+	return share, true
 }
 
 // margin is how long before the end of the load a gateway is looked at last.

@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,9 +31,12 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "gateway":
 			s := read[gatewayScript](os.Args[3])
-			// Beside the configuration, a mark that this is not the first start.
-			if _, err := os.OpenFile(os.Args[3]+".started", os.O_CREATE|os.O_EXCL, 0o600); err != nil && s.GoodputLater > 0 {
+			n := starts(os.Args[3])
+			if n > 1 && s.GoodputLater > 0 {
 				s.Goodput = s.GoodputLater
+			}
+			if n == s.InvalidAt {
+				s.Load = "invalid"
 			}
 			fakeGateway(s)
 			return
@@ -47,6 +51,21 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// starts counts the starts with a configuration, this one included, by marks beside
+// it.
+func starts(path string) int {
+	for n := 1; ; n++ {
+		f, err := os.OpenFile(fmt.Sprintf("%s.started%d", path, n), os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			f.Close()
+			return n
+		}
+		if !errors.Is(err, os.ErrExist) {
+			panic(err)
+		}
+	}
+}
+
 // gatewayScript is what a fake gateway reads in place of its configuration.
 type gatewayScript struct {
 	CPU, Allocs, Bytes float64 // per request; CPU in microseconds
@@ -55,7 +74,11 @@ type gatewayScript struct {
 	Goodput            float64 // that the load is to report
 	GoodputLater       float64 // the same for every start but the first; 0 is no change
 
-	Load string // what the load is to do, see fakeLoad
+	Load      string // what the load is to do, see fakeLoad
+	InvalidAt int    // the start, from 1, whose load is not valid
+
+	Phantoms int            // attempts that the backend does not see
+	Reasons  map[string]int // failed requests by reason
 
 	Idle     bool // the metrics show no request
 	Mute     bool // no metrics at all
@@ -130,7 +153,14 @@ func fakeGateway(s gatewayScript) {
 		fmt.Fprintf(w, "gatebench_process_cpu_seconds_total{mode=\"system\"} %v\n", n*s.CPU*3/4e6)
 		fmt.Fprintf(w, "gatebench_process_allocs_total %v\n", n*s.Allocs)
 		fmt.Fprintf(w, "gatebench_process_alloc_bytes_total %v\n", n*s.Bytes)
+		fmt.Fprintf(w, "gatebench_process_gc_cycles_total %v\n", n/250)
 		fmt.Fprintf(w, "gatebench_process_goroutines %v\n", 9)
+		for reason, n := range s.Reasons {
+			fmt.Fprintf(w, "gatebench_gateway_requests_total{code=\"502\",reason=%q} %d\n", reason, n)
+		}
+		fmt.Fprintf(w, "gatebench_gateway_upstream_attempts_total %v\n", opened.Load()+int64(s.Phantoms))
+		fmt.Fprintf(w, "gatebench_gateway_breaker_transitions_total{from=\"closed\",to=\"open\"} 2\n")
+		fmt.Fprintf(w, "gatebench_gateway_breaker_transitions_total{from=\"open\",to=\"half-open\"} 1\n")
 		fmt.Fprintf(w, "gatebench_gateway_upstream_connections_opened_total %v\n", opened.Load()-int64(s.Unclaimed))
 	})
 	mux.HandleFunc("/product", func(w http.ResponseWriter, _ *http.Request) {
@@ -166,13 +196,15 @@ func fakeBackend(s backendScript) {
 		fmt.Fprintln(os.Stderr, "upload folder: no space left on device")
 		os.Exit(1)
 	}
-	var opened atomic.Int64
+	var opened, served atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "gatebench_backend_connections_opened_total %v\n", opened.Load())
+		fmt.Fprintf(w, "gatebench_backend_requests_total{route=\"/product\",code=\"200\"} %v\n", served.Load())
 	})
 	mux.HandleFunc("/product", func(http.ResponseWriter, *http.Request) {
+		served.Add(1)
 		if s.Dies {
 			fmt.Fprintln(os.Stderr, "disk on fire")
 			os.Exit(7)
@@ -263,7 +295,10 @@ func fakeLoad(args []string) {
 	case "errors":
 		s.Requests.OK, s.Requests.Failed, s.Errors = 7, 3, map[string]int64{"status": 2, "timeout": 1, "cut": 0}
 	case "drops":
-		s.Requests.Dropped = 5
+		s.Requests.Planned, s.Requests.Dropped = 1000, 5
+	case "waited":
+		s.Valid, s.Warnings = false, []string{"it was late"}
+		s.Generator.Waited, s.Generator.LagP99 = 3, 500
 	}
 	select {
 	case <-over:

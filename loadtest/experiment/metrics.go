@@ -11,12 +11,16 @@ import (
 // What gateways and backends export.
 const (
 	gatewayRequests    = "gatebench_gateway_requests_total"
+	gatewayAttempts    = "gatebench_gateway_upstream_attempts_total"
 	gatewayConnections = "gatebench_gateway_upstream_connections_opened_total"
+	gatewayTransitions = "gatebench_gateway_breaker_transitions_total"
+	backendRequests    = "gatebench_backend_requests_total"
 	backendConnections = "gatebench_backend_connections_opened_total"
 
 	processCPU        = "gatebench_process_cpu_seconds_total"
 	processAllocs     = "gatebench_process_allocs_total"
 	processAllocBytes = "gatebench_process_alloc_bytes_total"
+	processGC         = "gatebench_process_gc_cycles_total"
 	processGoroutines = "gatebench_process_goroutines"
 )
 
@@ -83,12 +87,40 @@ func perRequest(before, after sut.Metrics) (metrics map[string]float64, ok bool)
 		{"cpu_us_per_request", processCPU, 1e6},
 		{"allocs_per_request", processAllocs, 1},
 		{"alloc_bytes_per_request", processAllocBytes, 1},
+		{"gc_cycles_per_1000_requests", processGC, 1000},
 	} {
 		if used, ok := delta(before, after, m.counter); ok {
 			metrics[m.name] = used * m.unit / requests
 		}
 	}
 	return metrics, true
+}
+
+// fromGateway takes over what a gateway counted over its whole life, warm-up
+// included: most connections are opened there.
+func fromGateway(t *result.Trial, m sut.Metrics) {
+	if opened, ok := m.Sum(gatewayConnections); ok {
+		t.Metrics["connections_opened"] = opened
+	}
+	requests, _ := m.Sum(gatewayRequests)
+	if attempts, ok := m.Sum(gatewayAttempts); ok && requests > 0 {
+		t.Metrics["attempts_per_request"] = attempts / requests
+	}
+	if _, ok := m.Sum(gatewayTransitions); ok {
+		t.Metrics["breaker_trips"] = m.By(gatewayTransitions, "to")["open"]
+	}
+	t.Reasons = reasons(m)
+}
+
+// reasons are those that a gateway gave, and how often.
+func reasons(m sut.Metrics) map[string]int64 {
+	counts := map[string]int64{}
+	for reason, n := range m.By(gatewayRequests, "reason") {
+		if reason != "" && n > 0 {
+			counts[reason] = int64(n)
+		}
+	}
+	return counts
 }
 
 // delta is how much a counter grew; ok is false where it is not exported. One

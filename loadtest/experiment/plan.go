@@ -8,6 +8,7 @@ import (
 
 	"gatebench/internal/conf"
 	"gatebench/loadtest/load"
+	"gatebench/loadtest/result"
 )
 
 // Plan is what an experiment is to do, complete: everything that decides what is
@@ -118,14 +119,19 @@ const (
 	pilotDuration = 900 * time.Millisecond
 )
 
-// blockTime is about how long a block takes. A profile whose end is a number of
+// blockTime is about how long a block takes.
+func (p Plan) blockTime() time.Duration { return p.timeOf(p.parts()) }
+
+// timeOf is about how long parts of a block take. A profile whose end is a number of
 // iterations has no time of its own and counts nothing.
-func (p Plan) blockTime() time.Duration {
+func (p Plan) timeOf(parts []part) time.Duration {
 	var d time.Duration
-	if p.Duet.Duration > 0 {
-		d += p.Duet.Warmup + p.Duet.Duration + duetOverhead
-	}
-	for _, pr := range p.Profiles {
+	for _, of := range parts {
+		if of.phase == result.Duet {
+			d += p.Duet.Warmup + p.Duet.Duration + duetOverhead
+			continue
+		}
+		pr := p.Profiles[of.profile]
 		d += time.Duration(len(p.Arms)) * (pr.Warmup + pr.Duration + soloOverhead)
 	}
 	return d

@@ -158,7 +158,7 @@ func TestClockCorrectsItself(t *testing.T) {
 			t.Errorf("at first it sees %v left", left)
 		}
 		for block, fits := range []bool{true, true, false} { // 20 s + 20 s + 20 s > 50 s
-			if got := c.blockFits(); got != fits {
+			if got := c.fits(p.blockTime()); got != fits {
 				t.Errorf("block %d fits: %v", block, got)
 			}
 			if !fits {
@@ -166,7 +166,7 @@ func TestClockCorrectsItself(t *testing.T) {
 			}
 			time.Sleep(20 * time.Second)
 			c.step(p.blockTime(), 1)
-			c.blockDone()
+			c.took(20*time.Second, p.blockTime())
 			if left, want := time.Until(c.end()), time.Duration(3-block)*20*time.Second; (left - want).Abs() > time.Millisecond {
 				t.Errorf("after block %d it sees %v left, want %v", block, left, want)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gatebench/loadtest/gate"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/sut"
 )
@@ -26,6 +27,9 @@ type Options struct {
 	// Env is the environment that the processes get; GATEBENCH_ variables are
 	// left out, since the plan alone decides what is measured.
 	Env []string
+
+	// Host looks at the machine for the gates; nil is [sut.ReadHost].
+	Host func() (sut.Host, error)
 
 	// Progress is called before every step, from one goroutine. Nil is none.
 	Progress func(Event)
@@ -59,6 +63,9 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 	l := sut.NewLauncher(journal)
 	defer l.Close()
 
+	if o.Host == nil {
+		o.Host = sut.ReadHost
+	}
 	r := &run{
 		plan:     p,
 		options:  o,
@@ -67,8 +74,10 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 		launcher: l,
 		place:    placeOn(sut.CPUs()),
 		doc:      newDocument(p),
+		patience: p.patience(),
 		warnings: map[string]int{},
 	}
+	r.doc.Machine.Environment = goSettings(r.env)
 	r.doc.Machine.PinnedTo = r.place.String()
 	if r.place.gateways == nil {
 		r.warn("nothing is pinned, as there are not two processors to keep gateways and load apart: figures are noisier")
@@ -82,7 +91,8 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 		r.warn("the run ended early: " + err.Error())
 	}
 	r.doc.Finished = time.Now()
-	r.doc.Warnings = r.warned()
+	r.doc.Gates = gate.Read(r.doc.Trials)
+	r.doc.Warnings = append(r.warned(), gate.Warnings(r.doc.Trials)...)
 	return r.doc, err
 }
 
@@ -96,6 +106,9 @@ type run struct {
 	place    placement
 	doc      *result.Document
 	clock    clock
+
+	patience time.Duration // left to wait for a calm machine
+	foreign  float64       // share of the machine that others used in the last trial
 
 	texts    []string // of warnings, in order
 	warnings map[string]int
@@ -125,7 +138,22 @@ func foreign(env []string) []string {
 	return slices.Clip(slices.DeleteFunc(slices.Clone(env), ours)) // clipped: others append to it
 }
 
-// all is the pilot, where a rate needs one, and then block after block.
+// goSettings are the variables of the environment that change how Go programs run.
+// They hold for every process, so that arms stay comparable; two runs may not be.
+func goSettings(env []string) []string {
+	var settings []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT":
+			settings = append(settings, kv)
+		}
+	}
+	return settings
+}
+
+// all is the pilot, where a rate needs one, then block after block, and at the end
+// those that make up for void ones.
 func (r *run) all(ctx context.Context) error {
 	r.clock = startClock(r.plan)
 	profiles := r.plan.Profiles
@@ -135,38 +163,55 @@ func (r *run) all(ctx context.Context) error {
 			return fmt.Errorf("pilot: %w", err)
 		}
 	}
+	parts := r.plan.parts()
 	for block := range r.plan.Blocks {
-		if fits := r.clock.blockFits(); !fits && block > 0 {
+		if fits := r.clock.fits(r.plan.blockTime()); !fits && block > 0 {
 			r.warn(fmt.Sprintf("the budget of %v is used up: %d of %d blocks were measured", r.plan.Budget, block, r.plan.Blocks))
 			return nil
 		}
-		if err := r.block(ctx, block, profiles); err != nil {
-			return fmt.Errorf("block %d: %w", block+1, err) // people count from 1
+		if err := r.block(ctx, block, parts, profiles); err != nil {
+			return err
 		}
-		r.clock.blockDone()
 	}
-	r.progress(Event{Block: r.plan.Blocks})
+	if err := r.makeUp(ctx, profiles); err != nil {
+		return err
+	}
+	r.progress(Event{Block: r.clock.blocks})
 	return nil
 }
 
-// block measures every arm once in each phase, on a backend that is new.
-func (r *run) block(ctx context.Context, block int, profiles []Profile) error {
+// block measures every arm once in each of the parts, on a backend that is new.
+func (r *run) block(ctx context.Context, block int, parts []part, profiles []Profile) (err error) {
+	began, patience := time.Now(), r.patience
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("block %d: %w", block+1, err) // people count from 1
+			return
+		}
+		waited := patience - r.patience // for a calm machine: no reason to expect it again
+		r.clock.took(time.Since(began)-waited, r.plan.timeOf(parts))
+	}()
 	backends, err := r.startBackends(ctx)
 	defer func() { r.stop(ctx, backends.processes()...) }()
 	if err != nil {
 		return err
 	}
-	n := len(r.plan.Arms)
-	if r.plan.Duet.Duration > 0 {
-		if err := r.duet(ctx, block, backends, order(r.plan.Seed, block, 0, n)); err != nil {
-			return fmt.Errorf("duet: %w", err)
+	for _, of := range parts {
+		if err := r.part(ctx, block, of, profiles, backends); err != nil {
+			return fmt.Errorf("%s: %w", r.plan.name(of), err)
 		}
 	}
-	for i, pr := range profiles {
-		for position, arm := range order(r.plan.Seed, block, 1+i, n) {
-			if err := r.solo(ctx, block, pr, arm, position, backends); err != nil {
-				return fmt.Errorf("profile %s: %w", pr.Name, err)
-			}
+	return nil
+}
+
+func (r *run) part(ctx context.Context, block int, of part, profiles []Profile, bs backends) error {
+	n := len(r.plan.Arms)
+	if of.phase == result.Duet {
+		return r.duet(ctx, block, bs, order(r.plan.Seed, block, 0, n))
+	}
+	for position, arm := range order(r.plan.Seed, block, 1+of.profile, n) {
+		if err := r.solo(ctx, block, profiles[of.profile], arm, position, bs); err != nil {
+			return err
 		}
 	}
 	return nil

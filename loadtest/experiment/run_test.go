@@ -52,7 +52,18 @@ func plan(blocks int, arms ...experiment.Arm) experiment.Plan {
 // wait a second for reports.
 const raceEnd = "GORACE=atexit_sleep_ms=0"
 
-// carryOut runs p and checks what holds of every run: it leaves no process and no
+// machine is one on which others use that share of its CPU time, and nothing else is
+// wrong. Ours counts as theirs, too, since the clock of this one is a fast one: a
+// tests' own use is nothing beside it.
+func machine(foreign float64) func() (sut.Host, error) {
+	began := time.Now()
+	return func() (sut.Host, error) {
+		all := 1000 * time.Since(began)
+		return sut.Host{All: all, Busy: time.Duration(foreign * float64(all)), LocalPorts: 1000}, nil
+	}
+}
+
+// carryOut runs p on a calm machine and checks what holds of every run: it leaves no process and no
 // port, and its document can be written.
 func carryOut(t *testing.T, ctx context.Context, p experiment.Plan, env ...string) (*result.Document, error) {
 	t.Helper()
@@ -61,7 +72,7 @@ func carryOut(t *testing.T, ctx context.Context, p experiment.Plan, env ...strin
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Env: append(env, raceEnd), Progress: func(experiment.Event) {}})
+	doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Env: append(env, raceEnd), Host: machine(0), Progress: func(experiment.Event) {}})
 	if doc == nil {
 		t.Fatal(err)
 	}
@@ -134,6 +145,8 @@ func TestEveryArmIsMeasuredOnceAPhaseInEveryBlock(t *testing.T) {
 			"cpu_us_per_request":      80 + 80*slow,
 			"allocs_per_request":      78 + 22*slow,
 			"alloc_bytes_per_request": 4000 + 4000*slow,
+
+			"gc_cycles_per_1000_requests": 4,
 		}
 		if tr.Phase == result.Solo {
 			want = map[string]float64{
@@ -141,7 +154,8 @@ func TestEveryArmIsMeasuredOnceAPhaseInEveryBlock(t *testing.T) {
 				"response_time_mean": 2, "response_time_min": 0.5, "response_time_max": 12, "received_bytes_per_second": 2500,
 				"throughput": 700, "generator_cpu_us_per_request": 16, "generator_lag_p99": 0.25,
 				"connections_opened": 3 + 2*slow, "backend_connections_accepted": 3 + 2*slow,
-				"goroutines": 9,
+				"goroutines": 9, "breaker_trips": 2,
+				"attempts_per_request": tr.Metrics["attempts_per_request"], // hangs on the number of scrapes
 				// What the system tells is not known beforehand.
 				"memory_peak_bytes": tr.Metrics["memory_peak_bytes"], "descriptors": tr.Metrics["descriptors"],
 			}
@@ -233,6 +247,8 @@ func TestVoidTrials(t *testing.T) {
 		arm("errors", gatewayScript{Load: "errors"}, backendScript{}),
 		arm("few", gatewayScript{Load: "few"}, backendScript{}),
 		arm("drops", gatewayScript{Load: "drops"}, backendScript{}),
+		arm("waited", gatewayScript{Load: "waited"}, backendScript{}),
+		arm("phantoms", gatewayScript{Connections: 1, Phantoms: 2}, backendScript{}),
 		arm("liar", gatewayScript{Connections: 2, Unclaimed: 1}, backendScript{}),
 	)
 	doc, err := carryOut(t, t.Context(), p)
@@ -259,25 +275,97 @@ func TestVoidTrials(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"solo invalid": "the load generator set the figures: it was late",
-		"duet empty":   "no request was sent",
-		"solo empty":   "no request was sent",
-		"duet idle":    "the gateway served no request in the window",
-		"duet both":    "no request was sent", // the first reason stays
-		"solo both":    "no request was sent",
-		"duet mute":    `ask gateway "mute" for /-/metrics: answered 500 Internal Server Error`,
-		"solo mute":    "the gateway gave no metrics after the load",
+		"solo invalid":  "the load generator set the figures: it was late",
+		"duet empty":    "no request was sent",
+		"solo empty":    "no request was sent",
+		"duet idle":     "the gateway served no request in the window",
+		"duet both":     "no request was sent", // the first reason stays
+		"solo both":     "no request was sent",
+		"duet mute":     `ask gateway "mute" for /-/metrics: answered 500 Internal Server Error`,
+		"solo mute":     "the gateway gave no metrics after the load",
+		"solo phantoms": "requests by which gateway and backend differ beyond failures: 2, at most 0 is allowed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for _, want := range []string{
 		`arm "liar", profile steady: the gateway counted other connections than the backend, 1 against 2 in block 1`,
-		`arm "drops", profile steady: some requests were due and never started`,
+		"in 1 of 1 solo trials, requests that were due and never sent: up to 0.5 %, more than 0 %",
 	} {
 		if !slices.Contains(doc.Warnings, want) {
 			t.Errorf("no warning %q in %q", want, doc.Warnings)
 		}
+	}
+}
+
+// TestVoidBlocksAreMadeUp: a phase with a void trial is run again with all arms, the
+// other phase is not, and what was void stays in the document.
+func TestVoidBlocksAreMadeUp(t *testing.T) {
+	t.Parallel()
+	p := plan(2,
+		arm("good", gatewayScript{}, backendScript{}),
+		arm("bad once", gatewayScript{InvalidAt: 2}, backendScript{}), // the solo trial of block 0
+	)
+	doc, err := carryOut(t, t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, tr := range doc.Trials {
+		got[fmt.Sprintf("%s in block %d, valid %v", tr.Phase, tr.Block, tr.Valid)]++
+	}
+	want := map[string]int{
+		"duet in block 0, valid true": 2, "solo in block 0, valid true": 1, "solo in block 0, valid false": 1,
+		"duet in block 1, valid true": 2, "solo in block 1, valid true": 2,
+		"solo in block 2, valid true": 2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if want := "1 block beyond the 2 planned made up for void ones"; !slices.Contains(doc.Warnings, want) {
+		t.Errorf("no warning %q in %q", want, doc.Warnings)
+	}
+}
+
+// TestMakingUpEnds: an arm that can never be used costs half as many blocks again and
+// no more.
+func TestMakingUpEnds(t *testing.T) {
+	t.Parallel()
+	p := plan(4, arm("hopeless", gatewayScript{Load: "invalid"}, backendScript{}))
+	p.Duet.Duration = 0
+	doc, err := carryOut(t, t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(doc.Trials); n != 6 {
+		t.Errorf("%d blocks were run", n)
+	}
+}
+
+// TestABusyMachineVoidsSoloTrials: and no duet, which it hits on all arms alike.
+func TestABusyMachineVoidsSoloTrials(t *testing.T) {
+	t.Parallel()
+	p := plan(1, arm("a", gatewayScript{}, backendScript{}), arm("b", gatewayScript{}, backendScript{}))
+	p.Budget = 3 * time.Second // of which a tenth may be waited
+	exe, _ := os.Executable()
+	doc, err := experiment.Run(t.Context(), p, experiment.Options{Binary: exe, Out: t.TempDir(), Host: machine(0.25), Env: []string{raceEnd}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range doc.Trials {
+		if tr.Valid != (tr.Phase == result.Duet) || tr.Gates["foreign_cpu"] < 0.2 || tr.Gates["foreign_cpu"] > 0.25 {
+			t.Errorf("%s of %s: valid %v, readings %v", tr.Phase, tr.Arm, tr.Valid, tr.Gates)
+		}
+	}
+	for _, g := range doc.Gates {
+		if g.Name == "foreign_cpu" && (g.Readings != 2 || g.Voided != 2 && g.Phase == result.Solo || g.Warned != 2 && g.Phase == result.Duet) {
+			t.Errorf("the gate says %+v", g)
+		}
+	}
+	if !slices.ContainsFunc(doc.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "in 2 of 2 duet trials, CPU time that other processes used: up to ")
+	}) || !slices.ContainsFunc(doc.Warnings, func(w string) bool { return strings.HasPrefix(w, "the machine was not calm when a trial began") }) {
+		t.Errorf("the warnings are %q", doc.Warnings)
 	}
 }
 
@@ -387,7 +475,7 @@ func TestInterrupt(t *testing.T) {
 				interrupted = time.Now()
 				cancel()
 			}()
-			doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Env: []string{raceEnd}})
+			doc, err := experiment.Run(ctx, p, experiment.Options{Binary: exe, Out: out, Host: machine(0), Env: []string{raceEnd}})
 			if err != nil || !doc.Interrupted {
 				t.Fatalf("got %v, interrupted %v", err, doc.Interrupted)
 			}
@@ -509,7 +597,7 @@ func TestProgressTellsEveryStep(t *testing.T) {
 	exe, _ := os.Executable()
 	var got []string
 	order := func(block, i int) string { return p.Arms[experiment.Order(p.Seed, block, 1, 2)[i]].Name }
-	_, err := experiment.Run(t.Context(), p, experiment.Options{Binary: exe, Out: t.TempDir(), Env: []string{raceEnd}, Progress: func(e experiment.Event) {
+	_, err := experiment.Run(t.Context(), p, experiment.Options{Binary: exe, Out: t.TempDir(), Host: machine(0), Env: []string{raceEnd}, Progress: func(e experiment.Event) {
 		got = append(got, fmt.Sprintf("%s %s %s %d/%d %d/%d", e.Phase, e.Arm, e.Profile, e.Block, e.Blocks, e.Done, e.Total))
 		if left := time.Until(e.End); left < -time.Second || left > time.Minute {
 			t.Errorf("at %v it says it ends in %v", e, left)

@@ -3,9 +3,11 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
+	"gatebench/loadtest/gate"
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/sut"
@@ -23,6 +25,7 @@ func (r *run) solo(ctx context.Context, block int, p Profile, arm, position int,
 		r.doc.Trials = append(r.doc.Trials, t)
 		r.clock.step(p.Warmup+p.Duration+soloOverhead, 1)
 	}()
+	r.settle(ctx)
 	return r.alone(ctx, arm, bs[arm], p.Profile, func(s *soloist) { r.measureSolo(&t, s) })
 }
 
@@ -34,9 +37,12 @@ type soloist struct {
 	// gateway was asked to stop. A nil one could not be had.
 	underLoad, atEnd *sample
 
-	// accepted is how many connections the backend took from the gateway; nil
-	// if that could not be had.
-	accepted *float64
+	// backendBefore and backendAfter are what the backend said; nil if it did
+	// not.
+	backendBefore, backendAfter sut.Metrics
+
+	// machine has the readings of the machine while the load ran.
+	machine map[string]float64
 }
 
 // sample is a gateway at one moment.
@@ -56,18 +62,18 @@ func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Pr
 	watched, fail := watch(ctx, gateway.Process, backend.Process)
 	defer fail(nil)
 
-	before, _ := backend.Scrape(watched, backendMetrics)
-	started := time.Now()
+	s := &soloist{}
+	s.backendBefore, _ = backend.Scrape(watched, backendMetrics)
+	from, started := r.look(), time.Now()
 	g, err := r.startLoad(arm, gateway, p)
 	if err != nil {
 		return err
 	}
-	s := &soloist{underLoad: sampleUnderLoad(watched, gateway, g, edges(started, p))}
+	s.underLoad = sampleUnderLoad(watched, gateway, g, edges(started, p))
 	s.summary, err = g.finish(watched)
+	s.machine = r.readings(from)
 	s.atEnd = sampleOf(watched, gateway)
-	if after, failed := backend.Scrape(watched, backendMetrics); failed == nil {
-		s.accepted = accepted(before, after)
-	}
+	s.backendAfter, _ = backend.Scrape(watched, backendMetrics)
 	see(s)
 	if cause := context.Cause(watched); cause != nil {
 		return cause
@@ -75,15 +81,22 @@ func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Pr
 	return err
 }
 
-// accepted is how many connections a backend took between two scrapes from others
-// than us: the second scrape came by one of its own.
-func accepted(before, after sut.Metrics) *float64 {
-	n, ok := delta(before, after, backendConnections)
-	if before == nil || !ok {
-		return nil
-	}
-	n--
-	return &n
+// accepted is how many connections the backend took from others than us: the second
+// scrape came by one of its own. ok is false where it does not tell.
+func (s *soloist) accepted() (n float64, ok bool) {
+	n, ok = delta(s.backendBefore, s.backendAfter, backendConnections)
+	return n - 1, ok && s.backendBefore != nil
+}
+
+// work is by how many requests the backend saw others than the gateway says that it
+// sent. Attempts that failed may or may not have arrived, and are allowed for. ok is
+// false where one of the two does not tell.
+func (s *soloist) work() (unexplained float64, ok bool) {
+	seen, told := delta(s.backendBefore, s.backendAfter, backendRequests)
+	attempts, tells := s.atEnd.metrics.Sum(gatewayAttempts)
+	succeeded := s.atEnd.metrics.By(gatewayRequests, "reason")[""]
+	failed := max(0, attempts-succeeded)
+	return max(0, math.Abs(seen-attempts)-failed), told && tells && s.backendBefore != nil
 }
 
 // edges ticks when a gateway under load is to be looked at: once, shortly before
@@ -134,15 +147,10 @@ func sampleOf(ctx context.Context, gateway *sut.Server) *sample {
 // life, warm-up included, since most are opened there; the rest belongs to the
 // window.
 func (r *run) measureSolo(t *result.Trial, s *soloist) {
+	t.Gates = s.machine
 	count(t, s.summary)
 	if s.summary != nil {
-		fromLoad(t, s.summary)
-		if !s.summary.Valid {
-			void(t, "the load generator set the figures: "+strings.Join(s.summary.Warnings, "; "))
-		}
-		if n := s.summary.Requests.Dropped; n > 0 {
-			r.warn(fmt.Sprintf("arm %q, profile %s: some requests were due and never started", t.Arm, t.Profile))
-		}
+		r.measureLoad(t, s.summary)
 	}
 	if s.underLoad != nil {
 		if n, ok := s.underLoad.metrics.Sum(processGoroutines); ok {
@@ -152,24 +160,43 @@ func (r *run) measureSolo(t *result.Trial, s *soloist) {
 			t.Metrics["descriptors"] = float64(u.Descriptors)
 		}
 	}
-	if s.atEnd == nil {
+	if s.atEnd != nil {
+		r.measureEnd(t, s)
+	} else {
 		void(t, "the gateway gave no metrics after the load")
-		return
 	}
+	judge(t)
+}
+
+// measureLoad takes over what the load generator measured, and whether it was fit
+// to. What it says of a load in which requests waited for a user is not asked: see
+// [ofGenerator].
+func (r *run) measureLoad(t *result.Trial, s *load.Summary) {
+	fromLoad(t, s)
+	ofGenerator(t.Gates, s)
+	judge(t) // first, since it gives the plainer reason
+	if !s.Valid && s.Generator.Waited == 0 {
+		void(t, "the load generator set the figures: "+strings.Join(s.Warnings, "; "))
+	}
+}
+
+// measureEnd takes over what gateway and backend counted.
+func (r *run) measureEnd(t *result.Trial, s *soloist) {
 	if u := s.atEnd.usage; u != nil {
 		t.Metrics["memory_peak_bytes"] = float64(u.PeakResident)
 	} else {
 		r.warn("memory and descriptors are absent: this system does not tell them of another process")
 	}
-	opened, ok := s.atEnd.metrics.Sum(gatewayConnections)
-	if ok {
-		t.Metrics["connections_opened"] = opened
+	fromGateway(t, s.atEnd.metrics)
+	if unexplained, ok := s.work(); ok {
+		t.Gates[gate.Work] = unexplained
 	}
-	if s.accepted == nil {
+	accepted, ok := s.accepted()
+	if !ok {
 		return
 	}
-	t.Metrics["backend_connections_accepted"] = *s.accepted
-	if ok && opened != *s.accepted {
-		r.warn(fmt.Sprintf("arm %q, profile %s: the gateway counted other connections than the backend, %.0f against %.0f in block %d", t.Arm, t.Profile, opened, *s.accepted, t.Block+1))
+	t.Metrics["backend_connections_accepted"] = accepted
+	if opened, ok := t.Metrics["connections_opened"]; ok && opened != accepted {
+		r.warn(fmt.Sprintf("arm %q, profile %s: the gateway counted other connections than the backend, %.0f against %.0f in block %d", t.Arm, t.Profile, opened, accepted, t.Block+1))
 	}
 }

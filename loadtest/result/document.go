@@ -84,6 +84,10 @@ type Machine struct {
 	Version  string `json:"version"` // of gatebench
 	FDLimit  int64  `json:"fd_limit,omitempty"`
 	PinnedTo string `json:"pinned,omitempty"` // "gateways on cpu 0, load and backend on cpu 1"
+
+	// Environment holds those variables that change how Go programs run, as
+	// GOGC=50: every process had them.
+	Environment []string `json:"environment,omitempty"`
 }
 
 // Arm is one thing compared.
@@ -122,6 +126,10 @@ type Trial struct {
 	Requests     int64            `json:"requests"`
 	Errors       int64            `json:"errors"`
 	ErrorClasses map[string]int64 `json:"error_classes"`
+	// Reasons counts the answers that the gateway made itself, by the reason
+	// it gave, over its whole life: the same failures from the other side, those
+	// of the warm-up too.
+	Reasons map[string]int64 `json:"reasons,omitempty"`
 
 	// Metrics by name, see [Metrics]; what was not measured is absent.
 	Metrics map[string]float64 `json:"metrics"`
@@ -245,6 +253,7 @@ var Metrics = []Metric{
 	{Name: "response_time_p99", Unit: "ms", Title: "response time p99", Phase: Solo, LowerIsBetter: true, Interest: 0.10},
 	{Name: "allocs_per_request", Title: "allocations per request", Phase: Duet, LowerIsBetter: true},
 	{Name: "alloc_bytes_per_request", Unit: "B", Title: "bytes allocated per request", Phase: Duet, LowerIsBetter: true},
+	{Name: "gc_cycles_per_1000_requests", Title: "garbage collections per 1000 requests", Phase: Duet, LowerIsBetter: true},
 	{Name: "response_time_mean", Unit: "ms", Title: "response time, mean", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_min", Unit: "ms", Title: "response time, least", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_p90", Unit: "ms", Title: "response time p90", Phase: Solo, LowerIsBetter: true},
@@ -256,6 +265,8 @@ var Metrics = []Metric{
 	{Name: "memory_peak_bytes", Unit: "B", Title: "gateway peak memory", Phase: Solo, LowerIsBetter: true},
 	{Name: "goroutines", Title: "goroutines", Phase: Solo, LowerIsBetter: true},
 	{Name: "descriptors", Title: "open descriptors", Phase: Solo, LowerIsBetter: true},
+	{Name: "attempts_per_request", Title: "attempts per request", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "breaker_trips", Title: "times the breaker opened", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "backend_connections_accepted", Title: "connections the backend accepted", Phase: Solo, LowerIsBetter: true},
 	{Name: "generator_cpu_us_per_request", Unit: "µs", Title: "load generator CPU per request", Phase: Solo, LowerIsBetter: true},
 	{Name: "generator_lag_p99", Unit: "ms", Title: "load generator lag p99", Phase: Solo, LowerIsBetter: true},

@@ -36,33 +36,40 @@ func ParseMetrics(text []byte) (Metrics, error) {
 // where there is none. A counter with labels has no series before it first counts.
 func (m Metrics) Sum(name string) (sum float64, ok bool) {
 	for _, series := range m[name].GetMetric() {
-		switch {
-		case series.Counter != nil:
-			sum += series.Counter.GetValue()
-		case series.Gauge != nil:
-			sum += series.Gauge.GetValue()
-		case series.Untyped != nil:
-			sum += series.Untyped.GetValue()
-		default:
-			continue
+		if v, is := value(series); is {
+			sum, ok = sum+v, true
 		}
-		ok = true
 	}
 	return sum, ok
 }
 
-// By adds the series of a counter that have the same value of a label; those
-// without the label stand under "".
+// value is that of a counter, a gauge, or a series that does not say which it is.
+func value(series *dto.Metric) (v float64, ok bool) {
+	switch {
+	case series.Counter != nil:
+		return series.Counter.GetValue(), true
+	case series.Gauge != nil:
+		return series.Gauge.GetValue(), true
+	case series.Untyped != nil:
+		return series.Untyped.GetValue(), true
+	}
+	return 0, false
+}
+
+// By adds the series of a counter or a gauge that have the same value of a label;
+// those without the label stand under "".
 func (m Metrics) By(name, label string) map[string]float64 {
 	sums := map[string]float64{}
 	for _, series := range m[name].GetMetric() {
-		value := ""
+		of := ""
 		for _, l := range series.GetLabel() {
 			if l.GetName() == label {
-				value = l.GetValue()
+				of = l.GetValue()
 			}
 		}
-		sums[value] += series.GetCounter().GetValue()
+		if v, ok := value(series); ok {
+			sums[of] += v
+		}
 	}
 	return sums
 }
