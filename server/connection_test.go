@@ -307,8 +307,8 @@ func echoStream(_ context.Context, in *Inbound) *clients.Response {
 }
 
 func parallelBodies(c *check) {
-	s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
-		resp := echoStream(nil, in)
+	s := c.serve(func(ctx context.Context, in *Inbound) *clients.Response {
+		resp := echoStream(ctx, in)
 		resp.Fields.Add("X-Id", strings.Clone(in.Fields.Get("X-Id")))
 		return resp
 	})

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -257,7 +258,7 @@ func (p *peer) closed() {
 }
 
 func isTimeout(err error) bool {
-	ne, ok := err.(net.Error)
+	ne, ok := errors.AsType[net.Error](err)
 	return ok && ne.Timeout()
 }
 

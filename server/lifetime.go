@@ -47,12 +47,12 @@ func (l *lifetime) Err() error {
 // costs a goroutine. It is asked after Done.
 func (l *lifetime) Value(key any) any {
 	l.mu.Lock()
-	real := l.real
+	ctx := l.real
 	l.mu.Unlock()
-	if real == nil {
+	if ctx == nil {
 		return nil
 	}
-	return real.Value(key)
+	return ctx.Value(key)
 }
 
 // isAwaited reports whether anybody would notice its end.

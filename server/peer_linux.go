@@ -72,7 +72,7 @@ func queued(ln net.Listener) net.Conn {
 	if f == nil {
 		return nil
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	nc, err := net.FileConn(f) // of its own descriptor
 	if err != nil {
 		return nil

@@ -512,11 +512,11 @@ func unwantedBody(c *check) {
 }
 
 func continueOnRead(c *check) {
-	s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+	s := c.serve(func(ctx context.Context, in *Inbound) *clients.Response {
 		if in.Target == "/refuse" {
 			return text(401, "who are you")
 		}
-		return echo(nil, in)
+		return echo(ctx, in)
 	})
 	p := s.dial()
 	p.send("POST /refuse HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
@@ -580,9 +580,9 @@ func refused(status int, raw ...string) func(*check) {
 func refusedWithAny(statuses string, raws ...string) func(*check) {
 	return func(c *check) {
 		ran := make(chan string, 100)
-		s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+		s := c.serve(func(ctx context.Context, in *Inbound) *clients.Response {
 			ran <- strings.Clone(in.Method)
-			return echo(nil, in)
+			return echo(ctx, in)
 		})
 		for _, raw := range raws {
 			got := s.talk(raw)
@@ -606,9 +606,9 @@ func badTarget(c *check) {
 func nothingHides(c *check) {
 	const hidden = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n"
 	targets := make(chan string, 100)
-	s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+	s := c.serve(func(ctx context.Context, in *Inbound) *clients.Response {
 		targets <- strings.Clone(in.Target)
-		return echo(nil, in)
+		return echo(ctx, in)
 	})
 	for _, raw := range []string{
 		"POST" + head + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
