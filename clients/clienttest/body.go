@@ -71,7 +71,7 @@ func streamingRequest(c *check) {
 }
 
 func streamingResponse(c *check) {
-	more := make(chan bool)
+	more, over := make(chan bool), make(chan struct{})
 	u := c.serve(func(p *peer) {
 		for {
 			h, err := p.request()
@@ -83,12 +83,16 @@ func streamingResponse(c *check) {
 				first, last = chunkedHead+chunk("first"), chunk("last!")+"0\r\n\r\n"
 			}
 			p.send(first)
-			<-more
-			p.send(last)
+			select {
+			case <-more:
+				p.send(last)
+			case <-over:
+				return
+			}
 		}
 	})
 	cl := c.client(u)
-	c.onEnd(func() { close(more) })
+	c.onEnd(func() { close(over) })
 	for _, target := range []string{"/chunked", "/length"} {
 		c.returns(target+": the first bytes, before the last are sent", func() {
 			resp := c.do(cl, get(target))
@@ -96,7 +100,11 @@ func streamingResponse(c *check) {
 			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != "first" {
 				c.errorf("%s: got %q, %v", target, got, err)
 			}
-			more <- true
+			select {
+			case more <- true:
+			case <-over:
+				return
+			}
 			if body := c.whole(resp); body != "last!" {
 				c.errorf("%s: the rest is %q", target, body)
 			}
