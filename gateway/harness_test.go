@@ -63,6 +63,7 @@ type house struct {
 	*gateway.Gateway
 	t        testing.TB
 	upstream *upstream
+	addr     string // where it is served, if it is
 }
 
 func open(t testing.TB, settings ...func(*gateway.Config)) *house {
@@ -83,7 +84,7 @@ func open(t testing.TB, settings ...func(*gateway.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{g, t, u}
+	return &house{Gateway: g, t: t, upstream: u}
 }
 
 func inbound(method, target string, fields ...clients.Field) *server.Inbound {

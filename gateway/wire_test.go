@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -42,9 +43,10 @@ func onTheWire(t *testing.T, set func(*gateway.Config), f func(t *testing.T, h *
 					t.Error(err)
 				}
 			}()
+			h.addr = ln.Addr().String()
 			f(t, h, func(bytes string) (*http.Response, string) {
 				t.Helper()
-				return exchange(t, ln.Addr().String(), bytes)
+				return exchange(t, h.addr, bytes)
 			})
 		})
 	}
@@ -71,6 +73,31 @@ func exchange(t *testing.T, addr, request string) (*http.Response, string) {
 	}
 	return resp, string(body)
 }
+
+// answersWhole reports whether the answer to a request comes to its proper end.
+func (h *house) answersWhole(request string) bool {
+	h.t.Helper()
+	c, err := net.Dial("tcp", h.addr)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = io.WriteString(c, request)
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err == nil
+}
+
+// explosive is a body that panics.
+type explosive struct{}
+
+func (explosive) Read([]byte) (int, error) { panic("made for the test") }
+func (explosive) Close() error             { return nil }
 
 // wantWire checks an answer of the gateway's own as it arrives.
 func wantWire(t *testing.T, resp *http.Response, body string, status int, reason string) {
@@ -153,6 +180,17 @@ func TestAPanicOnTheWire(t *testing.T) {
 			return resp, err
 		}
 		send(request) // the answer is whole; its end is not
+		for _, broken := range []*clients.Response{
+			{Status: 201, ContentLength: 9, Body: explosive{}},
+			{Status: 202, ContentLength: -1, Body: explosive{}},
+			{Status: 203, ContentLength: -1, Body: clients.NoBody, Trailers: func() clients.Fields { panic("made for the test") }},
+		} {
+			h.upstream.answer = func(context.Context, *clients.Request) (*clients.Response, error) { return broken, nil }
+			if h.answersWhole(request) {
+				t.Errorf("an answer whose body panicked looks whole: %d", broken.Status)
+			}
+			eventually(t, h, fmt.Sprintf(`gatebench_gateway_requests_total{code="%d",reason="fault"} 1`, broken.Status))
+		}
 		h.upstream.answer = responds(200)
 		if resp, _ := send(request); resp == nil || resp.StatusCode != 200 {
 			t.Errorf("afterwards: %v: a place in the pool is lost", resp)
