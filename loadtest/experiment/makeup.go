@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gatebench/loadtest/gate"
 	"gatebench/loadtest/result"
@@ -35,12 +36,16 @@ func (p Plan) name(of part) string {
 	return p.Profiles[of.profile].Name
 }
 
-// lacking are the parts of which fewer blocks than planned are good.
-func (r *run) lacking() []part {
+// lacking are the parts in which an arm lacks good blocks, and in which left more
+// could still help it to a verdict.
+func (r *run) lacking(left int) []part {
 	var ps []part
+	baseline := r.plan.Arms[0].Name
 	for _, of := range r.plan.parts() {
-		blocks := gate.Phase(r.doc, of.phase, r.plan.name(of))
-		if blocks.Of-blocks.Void < r.plan.Blocks {
+		if slices.ContainsFunc(r.plan.Arms, func(a Arm) bool {
+			pairs := gate.Pairs(r.doc, of.phase, r.plan.name(of), a.Name, baseline)
+			return pairs.Good() < r.plan.Blocks && !pairs.Lost(left)
+		}) {
 			ps = append(ps, of)
 		}
 	}
@@ -61,8 +66,9 @@ func (r *run) makeUp(ctx context.Context, profiles []Profile) error {
 			r.warn(fmt.Sprintf("%s beyond the %d planned made up for void ones", blocks(made), r.plan.Blocks))
 		}
 	}()
-	for extra := range int(mostMakeUp * float64(r.plan.Blocks)) {
-		parts := r.lacking()
+	most := int(mostMakeUp * float64(r.plan.Blocks))
+	for extra := range most {
+		parts := r.lacking(most - extra)
 		if len(parts) == 0 {
 			return nil
 		}

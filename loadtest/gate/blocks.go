@@ -15,7 +15,13 @@ const voidShare = 0.20
 type Blocks struct{ Void, Of int }
 
 // Spoiled reports whether so many are void that nothing can be concluded.
-func (b Blocks) Spoiled() bool { return float64(b.Void) > voidShare*float64(b.Of) }
+func (b Blocks) Spoiled() bool { return b.Lost(0) }
+
+// Lost reports whether it would be so even if that many more blocks were all good.
+func (b Blocks) Lost(more int) bool { return float64(b.Void) > voidShare*float64(b.Of+more) }
+
+// Good is how many are left.
+func (b Blocks) Good() int { return b.Of - b.Void }
 
 // Phase counts the blocks of one phase of a profile; void are those with a void
 // trial, or without one, of any arm. Phases and profiles stand for themselves: what

@@ -124,19 +124,19 @@ func Void(t result.Trial) (reason string, ok bool) {
 	for _, g := range All {
 		reading, read := t.Gates[g.Name]
 		if read && g.Phase == t.Phase && g.Judge(reading) == Voided {
-			return g.sentence(reading, *g.Void), true
+			return g.Title + ": " + g.words(*g.Void), true
 		}
 	}
 	return "", false
 }
 
-// sentence says what was read and what was allowed.
-func (g Gate) sentence(reading, threshold float64) string {
-	bound := "at most"
+// words leaves the reading out, so that trials which are void for one reason
+// have one reason.
+func (g Gate) words(threshold float64) string {
 	if g.Below {
-		bound = "at least"
+		return "less than " + g.Unit.format(threshold)
 	}
-	return fmt.Sprintf("%s: %s, %s %s is allowed", g.Title, g.Unit.format(reading), bound, g.Unit.format(threshold))
+	return "more than " + g.Unit.format(threshold)
 }
 
 func (u Unit) format(x float64) string {
@@ -202,9 +202,9 @@ func (g Gate) warning(trials []result.Trial) string {
 			worst = reading
 		}
 	}
-	words := "%s: up to %s, more than %s"
+	reach := "up to"
 	if g.Below {
-		words = "%s: down to %s, less than %s"
+		reach = "down to"
 	}
-	return fmt.Sprintf(words, g.Title, g.Unit.format(worst), g.Unit.format(*g.Warn))
+	return fmt.Sprintf("%s: %s %s, %s", g.Title, reach, g.Unit.format(worst), g.words(*g.Warn))
 }
