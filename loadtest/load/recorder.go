@@ -114,6 +114,7 @@ type shard struct {
 type sample struct {
 	kind            int
 	due, sent, done time.Duration
+	written         bool // or begun to be
 	outcome
 }
 
@@ -130,10 +131,22 @@ func newShard(steps, kinds int, interval time.Duration) *shard {
 	return s
 }
 
-// record takes in one request of the measured window.
+// record takes in one request. Of those that were due in the warm-up only what the
+// whole run is about counts.
 func (s *shard) record(e *engine, x sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if x.written {
+		s.onWire++
+	}
+	s.inFlight += float64(max(0, min(x.done, e.until)-max(x.sent, e.from)))
+	if e.measured(x.due) {
+		s.measure(e, x)
+	}
+}
+
+// measure takes in one request of the measured window.
+func (s *shard) measure(e *engine, x sample) {
 	response := x.done - x.due
 	s.response.record(x.class, response)
 	s.service.record(x.done - x.sent)
@@ -165,16 +178,6 @@ func (s *shard) record(e *engine, x sample) {
 	if x.err != nil && s.examples[x.class] == "" {
 		s.examples[x.class] = describe(x.err)
 	}
-}
-
-// pass takes in what counts of every request, in the warm-up too.
-func (s *shard) pass(written bool, inFlight time.Duration) {
-	s.mu.Lock()
-	if written {
-		s.onWire++
-	}
-	s.inFlight += float64(max(0, inFlight))
-	s.mu.Unlock()
 }
 
 func (s *shard) opened() {

@@ -136,19 +136,18 @@ func TestOutOfRangeSamplesCount(t *testing.T) {
 func TestShardsMergeIntoOneRun(t *testing.T) {
 	e := newEngine(anything(), Profile{Executor: ConstantVUs, VUs: 1, Duration: 8}, nil)
 	a, b := newShard(0, 1, time.Second), newShard(0, 1, time.Second)
-	a.record(e, sample{0, 0, 1, 5, outcome{answer: answer{status: 200, body: 1}}})
-	b.record(e, sample{0, 0, 2, 9, outcome{answer: answer{status: 500, body: 2}, class: badStatus}})
-	b.record(e, sample{0, 0, 3, 7, outcome{class: protocol, err: protocolError("x")}})
-	b.record(e, sample{0, 0, 3, 6, outcome{class: timeout}})
+	a.record(e, sample{0, 0, 1, 5, true, outcome{answer: answer{status: 200, body: 1}}})
+	b.record(e, sample{0, 0, 2, 9, true, outcome{answer: answer{status: 500, body: 2}, class: badStatus}})
+	b.record(e, sample{0, 0, 3, 7, true, outcome{class: protocol, err: protocolError("x")}})
+	b.record(e, sample{0, 0, 3, 6, false, outcome{class: timeout}})
 	b.opened()
-	b.pass(true, 4)
-	b.pass(false, -3)
+	b.record(e, sample{0, -9, -9, -5, true, outcome{}}) // in the warm-up
 	a.merge(b)
 	r := &a.response
 	switch {
 	case r.ok.count() != 1, r.censored.count() != 1, r.errors != 2, a.service.count() != 4, a.lag.max != 3:
 		t.Error("times are missing")
-	case a.completed != 2, a.late != 1, a.bytes != 3, a.lastDone != 9, a.lastEnd != 9, a.connections != 1, a.onWire != 1, a.inFlight != 4:
+	case a.completed != 2, a.late != 1, a.bytes != 3, a.lastDone != 9, a.lastEnd != 9, a.connections != 1, a.onWire != 4, a.inFlight != 4+6+4+3:
 		t.Errorf("%+v", []any{a.completed, a.late, a.bytes, a.lastDone, a.lastEnd, a.connections, a.onWire, a.inFlight})
 	case a.errors[protocol] != 1, a.examples[protocol] == "", a.statuses[500] != 1:
 		t.Errorf("%v %v", a.errors, a.examples)

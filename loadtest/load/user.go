@@ -59,10 +59,7 @@ func (u *user) send(i int64, due time.Duration) time.Duration {
 	if out.class == timeout && done >= u.e.until {
 		out.class = cut
 	}
-	u.shard.pass(!u.dialError, min(done, u.e.until)-max(sent, u.e.from))
-	if u.e.measured(due) {
-		u.shard.record(u.e, sample{kind, due, sent, done, out})
-	}
+	u.shard.record(u.e, sample{kind, due, sent, done, !u.dialError, out})
 	return done
 }
 

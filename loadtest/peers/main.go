@@ -1,0 +1,70 @@
+// Command peers measures the load engine beside the tools that people know: what a
+// request costs (bench), and whether the figures are true (truth). It prints a table
+// with pass or fail in every row, in Markdown, and ends with 1 if a row failed.
+//
+//	go run ./loadtest/peers bench [-short] [-tools DIR]
+//	go run ./loadtest/peers truth [-short] [-tools DIR]
+//
+// It is a tool of the project and no part of the program. The peers come from Debian
+// (wrk, ab) and as Go modules of fixed versions (hey, vegeta, fortio); what is
+// missing is installed, the former only by root.
+//
+// The trap: figures of one run are to be compared with those of the same run alone.
+// The machine's speed drifts by more than the peers differ, which is why the bench
+// interleaves them and judges by ratios.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "peers: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("what? bench or truth")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	short := flags.Bool("short", false, "short runs and few rounds: to see that all of it works, not to believe")
+	tools := flags.String("tools", filepath.Join(os.TempDir(), "gatebench-peers"), "folder for the peers that are Go modules")
+	binary := flags.String("gatebench", "bin/gatebench", "the program to measure")
+	var target targetConfig
+	target.flags(flags)
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if args[0] == "serve" {
+		return serveTarget(ctx, target, os.Stdout)
+	}
+	b, err := newBench(ctx, *binary, *tools, *short)
+	if err != nil {
+		return err
+	}
+	t := &table{w: os.Stdout}
+	fmt.Fprintf(t.w, "%s\n\n", machine(time.Now()))
+	switch args[0] {
+	case "bench":
+		err = b.speed(ctx, t)
+	case "truth":
+		err = b.truth(ctx, t)
+	default:
+		return fmt.Errorf("%q is neither bench nor truth", args[0])
+	}
+	if err != nil {
+		return err
+	}
+	return t.verdict()
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// truth holds the engine to figures that are known, over real sockets and in real
+// time. The exact forms stand in the tests of loadtest/load; what is added here is
+// the machine.
+func (b *bench) truth(ctx context.Context, t *table) error {
+	t.section("Coordinated omission: a target that holds all of one second in ten, 100/s")
+	b.omission(ctx, t)
+	t.section("Queueing: 200 workers of 100 ms; one worker of 10 ms under Poisson arrivals")
+	b.queueing(ctx, t)
+	t.section("A known distribution: whole decks of 10ms:600, 20ms:320, 100ms:65, 200ms:13, 400ms:2")
+	b.deck(ctx, t)
+	t.section("Agreement with other tools, a 20 ms target")
+	b.agreement(ctx, t)
+	t.section("Faults, and counts on both sides of the wire")
+	b.faults(ctx, t)
+	b.killed(ctx, t)
+	b.counts(ctx, t)
+	return ctx.Err()
+}
+
+func (b *bench) seconds(long, short int) time.Duration {
+	if b.short {
+		return time.Duration(short) * time.Second
+	}
+	return time.Duration(long) * time.Second
+}
+
+// omission measures whole periods, so that it does not matter where they begin.
+func (b *bench) omission(ctx context.Context, t *table) {
+	s, err := b.target(ctx, -1, "-stall")
+	if err != nil {
+		t.missing("a stalling target", err)
+		return
+	}
+	defer s.stop()
+	dir, err := os.MkdirTemp("", "peers-")
+	if err != nil {
+		t.missing("a stalling target", err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	log := filepath.Join(dir, "response.hlog")
+	length := b.seconds(60, 10)
+	f, _, err := b.load(ctx, -1, "--url", s.url(), "--rate", "100", "--duration", length.String(), "--hdr", log)
+	if err != nil {
+		t.missing("a stalling target", err)
+		return
+	}
+	above, err := shareAbove(log, 10*time.Millisecond)
+	if err != nil {
+		t.missing("share above 10 ms", err)
+		return
+	}
+	// The target answers at once but for the second that it holds: 50.5 ms of
+	// the mean are due to that.
+	t.near("mean", f.mean, 50.5, 1, " ms")
+	t.near("p95", f.p95, 501, 5, " ms")
+	t.near("p99", f.p99, 901, 9, " ms")
+	t.near("share above 10 ms", above*100, 10, .2, " %")
+	v, err := b.open(ctx, "vegeta", 100, length, s.url())
+	if err != nil {
+		t.missing("vegeta's p99 of the same", err)
+		return
+	}
+	t.near("vegeta's p99 of the same", v.p99, f.p99, .02*f.p99, " ms")
+}
+
+// shareAbove reads the response times of a log of histograms.
+func shareAbove(path string, limit time.Duration) (float64, error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	h, err := hdr.NewHistogramLogReader(log).NextIntervalHistogram()
+	if err != nil {
+		return 0, err
+	}
+	if h == nil || h.Tag() != "response" || h.TotalCount() == 0 {
+		return 0, errors.New("the log holds no response times")
+	}
+	above := int64(0)
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(limit) {
+			above += bar.Count
+		}
+	}
+	return float64(above) / float64(h.TotalCount()), nil
+}
+
+// overhead is what sockets, two processes and their scheduling may add to a time, ms.
+const overhead = 1.0
+
+func (b *bench) queueing(ctx context.Context, t *table) {
+	for _, tt := range []struct {
+		users, workers   int
+		throughput, mean float64
+	}{{200, 200, 2000, 100}, {500, 200, 2000, 250}, {1000, 200, 2000, 500}, {200, 0, 2000, 100}} {
+		what := fmt.Sprintf("%d users, %d workers", tt.users, tt.workers)
+		if tt.workers == 0 {
+			what = fmt.Sprintf("%d users, unbounded", tt.users)
+		}
+		s, err := b.backend(ctx, "GATEBENCH_BACKEND_MAX_WORKERS="+strconv.Itoa(tt.workers), "GATEBENCH_BACKEND_LATENCY=100ms")
+		if err != nil {
+			t.missing(what, err)
+			continue
+		}
+		f, _, err := b.load(ctx, -1, "--url", s.url(), "--vus", strconv.Itoa(tt.users), "--ramp-up", "500ms", "--warmup", "2s", "--duration", b.seconds(10, 2).String())
+		s.stop()
+		if err != nil {
+			t.missing(what, err)
+			continue
+		}
+		t.near(what+": requests per second", f.rate, tt.throughput, tt.throughput/100+tt.throughput*overhead/100, "")
+		t.near(what+": mean", f.mean, tt.mean, tt.mean/100+overhead*tt.mean/100, " ms")
+	}
+	s, err := b.backend(ctx, "GATEBENCH_BACKEND_MAX_WORKERS=1", "GATEBENCH_BACKEND_LATENCY=10ms")
+	if err != nil {
+		t.missing("one worker at half load", err)
+		return
+	}
+	defer s.stop()
+	length := b.seconds(60, 10)
+	f, _, err := b.load(ctx, -1, "--url", s.url(), "--rate", "50", "--arrivals", "poisson", "--seed", "42", "--warmup", "2s", "--duration", length.String())
+	if err != nil {
+		t.missing("one worker at half load", err)
+		return
+	}
+	// Every answer takes a little more than 10 ms, and at half load each
+	// microsecond of that costs two and a half in the mean.
+	const rate, service, errorOf3000 = .05, 10.0, .021
+	standardError := 15 * errorOf3000 * math.Sqrt(3000/(rate*float64(length.Milliseconds())))
+	t.near("one worker at half load: mean", f.mean, service*1.5, 3*standardError+overhead, " ms")
+}
+
+func (b *bench) deck(ctx context.Context, t *table) {
+	s, err := b.backend(ctx, "GATEBENCH_BACKEND_LATENCY=10ms:600, 20ms:320, 100ms:65, 200ms:13, 400ms:2")
+	if err != nil {
+		t.missing("a deck", err)
+		return
+	}
+	defer s.stop()
+	f, sum, err := b.load(ctx, -1, "--url", s.url(), "--rate", "500", "--duration", b.seconds(20, 4).String())
+	if err != nil {
+		t.missing("a deck", err)
+		return
+	}
+	for _, q := range []struct {
+		name      string
+		got, want float64
+	}{{"p50", f.p50, 10}, {"p90", sum.ResponseTime.P90, 20}, {"p95", f.p95, 100}, {"p99", f.p99, 200}, {"p99.9", f.p999, 400}} {
+		tolerance := q.want / 100
+		if q.want < 100 {
+			tolerance += .2
+		}
+		t.near(q.name, q.got, q.want, tolerance, " ms")
+	}
+}
+
+func (b *bench) agreement(ctx context.Context, t *table) {
+	s, err := b.target(ctx, -1, "-latency", "20ms")
+	if err != nil {
+		t.missing("a 20 ms target", err)
+		return
+	}
+	defer s.stop()
+	const users, rate = 50, 200
+	length := b.seconds(10, 2)
+	for _, peer := range []string{"wrk", "ab"} {
+		own, _, err := b.load(ctx, -1, "--url", s.url(), "--vus", strconv.Itoa(users), "--duration", length.String())
+		if err == nil {
+			var f figures
+			if f, err = b.closed(ctx, peer, -1, users, length, s.url()); err == nil {
+				t.near(peer+", 50 users: requests per second", own.rate, f.rate, f.rate/100, "")
+				t.near(peer+", 50 users: mean", own.mean, f.mean, .3, " ms")
+				continue
+			}
+		}
+		t.missing(peer+", 50 users", err)
+	}
+	for _, peer := range []string{"vegeta", "fortio"} {
+		own, _, err := b.load(ctx, -1, "--url", s.url(), "--rate", strconv.Itoa(rate), "--duration", length.String())
+		if err == nil {
+			var f figures
+			if f, err = b.open(ctx, peer, rate, length, s.url()); err == nil {
+				t.near(peer+", 200/s: requests per second", own.rate, f.rate, f.rate/200, "")
+				t.near(peer+", 200/s: p50", own.p50, f.p50, .3, " ms")
+				t.near(peer+", 200/s: p99", own.p99, f.p99, max(1, f.p99/20), " ms")
+				continue
+			}
+		}
+		t.missing(peer+", 200/s", err)
+	}
+}
+
+// faults has one request of a hundred swallowed and one of twenty refused.
+func (b *bench) faults(ctx context.Context, t *table) {
+	s, err := b.target(ctx, -1, "-faults", "-latency", "5ms")
+	if err != nil {
+		t.missing("faults", err)
+		return
+	}
+	defer s.stop()
+	length := b.seconds(10, 2)
+	_, sum, err := b.load(ctx, -1, "--url", s.url(), "--rate", "200", "--duration", length.String(), "--timeout", "500ms")
+	if err != nil || sum.ResponseTime == nil {
+		t.missing("faults", err)
+		return
+	}
+	sent := 200 * length.Seconds()
+	t.near("sent", float64(sum.Requests.Sent), sent, 0, "")
+	t.near("1 % swallowed: timeouts and cut", float64(sum.Errors["timeout"]+sum.Errors["cut"]), sent/100, 0, "")
+	t.near("5 % refused: status", float64(sum.Errors["status"]), sent/20, 0, "")
+	t.near("the others: ok", float64(sum.Requests.OK), sent-sent/100-sent/20, 0, "")
+	t.near("p99, at least the timeout", sum.ResponseTime.P99, 500, 25, " ms")
+}
+
+// killed ends the target's process halfway.
+func (b *bench) killed(ctx context.Context, t *table) {
+	s, err := b.target(ctx, -1, "-latency", "5ms")
+	if err != nil {
+		t.missing("a target killed halfway", err)
+		return
+	}
+	length := b.seconds(6, 2)
+	timer := time.AfterFunc(length/2, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	f, sum, err := b.load(ctx, -1, "--url", s.url(), "--rate", "200", "--duration", length.String())
+	_ = s.cmd.Wait()
+	if err != nil {
+		t.missing("a target killed halfway", err)
+		return
+	}
+	r := sum.Requests
+	planned := int64(200 * length.Seconds())
+	t.row("a target killed halfway: counts", fmt.Sprintf("%d ok, %v", r.OK, sum.Errors), fmt.Sprintf("%d in all; refused and reset alone", planned),
+		r.OK+r.Failed == planned && sum.Errors["refused"]+sum.Errors["reset"] == r.Failed && r.OK > planned/3 && r.Failed > planned/3)
+	t.atMost("a target killed halfway: overshoot", float64((f.wall-length).Microseconds())/1000, 100, " ms", "")
+}
+
+// counts compares what the engine wrote with what the backend read.
+func (b *bench) counts(ctx context.Context, t *table) {
+	s, err := b.backend(ctx)
+	if err != nil {
+		t.missing("requests on both sides", err)
+		return
+	}
+	defer s.stop()
+	_, sum, err := b.load(ctx, -1, "--url", s.url(), "--vus", "50", "--warmup", "500ms", "--duration", b.seconds(5, 1).String())
+	if err != nil {
+		t.missing("requests on both sides", err)
+		return
+	}
+	seen, err := scraped(ctx, "http://"+s.addr+"/metrics", `gatebench_backend_requests_total{code="200",route="/product"} `)
+	if err != nil {
+		t.missing("requests on both sides", err)
+		return
+	}
+	t.near("requests written, and read by the backend", float64(sum.Generator.OnWire), seen, 0, "")
+}
+
+// scraped is a figure of a Prometheus page.
+func scraped(ctx context.Context, url, line string) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), line); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", url, line)
+}
