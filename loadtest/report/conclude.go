@@ -130,7 +130,7 @@ func (s measured) compare(doc *result.Document) []result.Comparison {
 		return nil
 	}
 	baseline := doc.Arms[0].Name
-	rule := stats.Rule{Level: level, Interest: math.Log1p(s.metric.Interest), MinN: minClaim}
+	rule := s.rule()
 	var family [][]float64
 	for _, a := range doc.Arms[1:] {
 		if a.SentinelOf == "" {
@@ -279,6 +279,7 @@ func doubts(doc *result.Document) []string {
 			ds = append(ds, n.sentence(s.metric))
 		}
 	}
+	ds = append(ds, diagnostics(doc)...)
 	for _, a := range doc.Arms {
 		requests, errors := counts(doc, a.Name)
 		if requests > 0 && float64(errors) > errorShare*float64(requests) {
