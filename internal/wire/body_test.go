@@ -222,7 +222,7 @@ func early413(c *check) {
 		})
 		gw := c.gateway(up, "circuit_breaker: {minimum_calls: 1}", "timeouts: {body_idle: 5s}")
 		d := c.dial(gw)
-		written := d.upload(16 << 20)
+		written := d.upload(8 << 20)
 		m := d.response("POST")
 		c.whole(m, 413, apology)
 		<-written

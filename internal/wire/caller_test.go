@@ -23,12 +23,17 @@ func (c *check) dial(gw *gateway) *caller {
 	if err != nil {
 		c.fatalf("dial the gateway: %v", err)
 	}
-	_ = nc.SetDeadline(time.Now().Add(c.patience))
 	c.onEnd(&c.sockets, func() { _ = nc.Close() })
-	return &caller{Conn: nc, c: c, br: bufio.NewReader(nc)}
+	d := &caller{Conn: nc, c: c, br: bufio.NewReader(nc)}
+	d.bound()
+	return d
 }
 
+// bound gives the next step of a case its time.
+func (d *caller) bound() { _ = d.SetDeadline(time.Now().Add(d.c.patience)) }
+
 func (d *caller) send(s string) {
+	d.bound()
 	if _, err := io.WriteString(d.Conn, s); err != nil {
 		d.c.errorf("downstream writes: %v", err)
 	}
@@ -44,6 +49,7 @@ func (d *caller) head() *message {
 }
 
 func (d *caller) tryHead() (*message, error) {
+	d.bound()
 	var interim []*message
 	for {
 		m, err := readHead(d.br)
@@ -67,6 +73,7 @@ func (d *caller) response(method string) *message {
 
 // body reads the body behind a head.
 func (d *caller) body(m *message, method string) {
+	d.bound()
 	if s := m.status(); method == "HEAD" || s == 204 || s == 304 {
 		return
 	}

@@ -113,12 +113,12 @@ func stalledUpload(c *check) {
 }
 
 func stalledReader(c *check) {
-	const size = 32 << 20 // more than the sockets hold
+	const size = 16 << 20 // more than the sockets hold
 	up := c.serve(func(p *peer) {
 		if _, err := p.request(); err != nil {
 			return
 		}
-		p.send("HTTP/1.1 200 OK\r\nContent-Length: 33554432\r\n\r\n")
+		p.send("HTTP/1.1 200 OK\r\nContent-Length: 16777216\r\n\r\n")
 		for sent := 0; sent < size; sent += len(piece) {
 			if _, err := io.WriteString(p.Conn, piece); err != nil {
 				return

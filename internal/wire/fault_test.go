@@ -173,7 +173,7 @@ func uploadNotRead(c *check) {
 	})
 	gw := c.gateway(up, "timeouts: {body_idle: "+short.String()+"}")
 	d := c.dial(gw)
-	sent := d.upload(32 << 20)
+	sent := d.upload(16 << 20)
 	m := d.response("POST")
 	c.problem(m, 504, "timeout_body")
 	<-sent

@@ -49,7 +49,7 @@ func (c *check) gatewayTo(url string, keys ...string) *gateway {
 	g := &gateway{c: c, log: new(lockedBuffer)}
 	ended := make(chan int, 1)
 	go func() {
-		code := cli.Run(ctx, []string{"gateway", "-f", filepath.Clean(f.Name())}, nil, in, g.log)
+		code := cli.Run(ctx, []string{"gateway", "-f", filepath.Clean(f.Name())}, calm, in, g.log)
 		_ = in.Close()
 		ended <- code
 	}()
@@ -69,6 +69,13 @@ func (c *check) gatewayTo(url string, keys ...string) *gateway {
 	}
 	g.addr = addr
 	return g
+}
+
+// calm is the environment of every gateway: that a machine is busy with many cases
+// at once shall not be what a timeout strikes, or what a breaker forgets.
+var calm = []string{
+	"GATEBENCH_GATEWAY_TIMEOUTS_CONNECT=10s",
+	"GATEBENCH_GATEWAY_CIRCUIT_BREAKER_WINDOW=1m",
 }
 
 func firstOf(errs ...error) error {

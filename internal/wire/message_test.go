@@ -137,14 +137,16 @@ func (m *message) readBody(r *bufio.Reader, untilClose bool) {
 func (m *message) readN(r *bufio.Reader, n int64) error {
 	var b strings.Builder
 	_, err := io.CopyN(&b, r, n)
-	m.Body += b.String()
+	m.Body = b.String()
 	return unexpected(err)
 }
 
 func (m *message) readChunks(r *bufio.Reader) error {
+	var b strings.Builder
+	defer func() { m.Body = b.String() }()
 	for {
 		piece, err := readChunk(r)
-		m.Body += piece
+		b.WriteString(piece)
 		if err != nil {
 			return err
 		}

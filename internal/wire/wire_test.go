@@ -272,7 +272,7 @@ func TestMain(m *testing.M) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		_ = flag.Set("test.parallel", "24")
+		_ = flag.Set("test.parallel", "16")
 	}
 	canary = newProxyCanary() // before any library reads the environment, which it does once
 	stderr, restore := os.Stderr, captureStderr()
