@@ -71,8 +71,8 @@ func (c *clock) slack() time.Duration {
 }
 
 // took learns from a block that is over.
-func (c *clock) took(real, planned time.Duration) {
-	c.slowness = max(c.slowness, float64(real)/float64(max(planned, time.Millisecond)))
+func (c *clock) took(spent, planned time.Duration) {
+	c.slowness = max(c.slowness, float64(spent)/float64(max(planned, time.Millisecond)))
 }
 
 // more adds a block to what is planned.
