@@ -72,3 +72,26 @@ func TestAnyJSONRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A value of any shape that nobody wrote is no value, and does not stop the others
+// from being listed.
+func TestAbsentJSONIsNotListed(t *testing.T) {
+	d, err := Parse("parcel.yaml", []byte("parcels: [{}, {body: 5}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Parcels []parcel `yaml:"parcels"`
+	}
+	vs, err := d.Decode(&all, Environment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for v := range vs.All() {
+		got = append(got, v.Path+" = "+v.Text)
+	}
+	if diff := cmp.Diff([]string{"parcels[1].body = 5"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -70,6 +70,8 @@ func (vs *Values) All() iter.Seq[Value] {
 // holds.
 func (vs *Values) each(path string, v reflect.Value, yield func(Value) bool) bool {
 	switch t := v.Type(); {
+	case t == jsonType && v.Len() == 0: // nobody wrote one, and there is no default
+		return true
 	case t == overlayType:
 		o := v.Interface().(Overlay)
 		return o.node == nil || o.doc.raw(path, o.node, yield)
