@@ -98,7 +98,7 @@ func stalledUpload(c *check) {
 		request("POST", "/", "Transfer-Encoding: chunked") + chunk(piece),
 	} {
 		up := c.serve(func(p *peer) { _, _ = p.request() })
-		gw := c.gateway(up, "timeouts: {body_idle: "+short.String()+"}", "circuit_breaker: {minimum_calls: 1}")
+		gw := c.gateway(up, "timeouts: {body_idle: "+roomy.String()+"}", "circuit_breaker: {minimum_calls: 1}")
 		m := c.ask(gw, begun)
 		c.problem(m, 504, "timeout_body")
 		gw.counted("gatebench_gateway_upstream_connections_open", 0)

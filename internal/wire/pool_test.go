@@ -51,8 +51,9 @@ func fewConnections(c *check) {
 		}
 		all.Wait()
 	}
-	if n := up.connections(); n > conns {
-		c.errorf("%d requests took %d connections, want at most %d", 2*callers*rounds, n, conns)
+	// Not exactly conns: a connection whose fate is not clear in time is given up.
+	if n := up.connections(); n > 2*conns {
+		c.errorf("%d requests took %d connections, want about %d", 2*callers*rounds, n, conns)
 	}
 }
 
