@@ -143,12 +143,9 @@ func (rawTarget) RoundTrip(hc *fasthttp.HostClient, req *fasthttp.Request, resp 
 	return fasthttp.DefaultTransport.RoundTrip(hc, req, resp)
 }
 
-// errClosed is what Do gives after Close.
-var errClosed = errors.New("client is closed")
-
 func (c *client) Do(ctx context.Context, req *clients.Request) (*clients.Response, error) {
 	if c.closed.Load() {
-		return nil, &clients.Error{Kind: clients.Canceled, Err: errClosed}
+		return nil, &clients.Error{Kind: clients.Dial, Err: clients.ErrClosed}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, &clients.Error{Kind: clients.Canceled, Err: context.Cause(ctx)}
