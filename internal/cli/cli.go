@@ -121,6 +121,7 @@ which is better, by how much and how sure.
 Exit codes: 0 fine, 1 could not run, 2 bad configuration or usage, 3 threshold
 missed, 4 regression, 5 result not valid, 130 interrupted with what was measured
 saved.`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

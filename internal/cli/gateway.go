@@ -121,18 +121,25 @@ func aboutServer(kind string) gateway.Library {
 	return gateway.Library{Name: kind, Module: module, Version: moduleVersion(module), Deviations: server.Deviations(kind)}
 }
 
-// version is gatebench's own: the module version or the commit it was built from.
+// version is gatebench's own: the module version, or the commit it was built from,
+// marked where the files were not those of the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(12, len(s.Value))]
-		}
+		settings[s.Key] = s.Value
 	}
-	return info.Main.Version
+	commit := settings["vcs.revision"]
+	if commit == "" {
+		return info.Main.Version
+	}
+	if settings["vcs.modified"] == "true" {
+		return commit[:min(12, len(commit))] + "+dirty"
+	}
+	return commit[:min(12, len(commit))]
 }
 
 // moduleVersion is that of the module as built in; what is in the standard library

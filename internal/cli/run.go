@@ -38,11 +38,38 @@ measured. Where the configuration has thresholds and one is missed, the exit cod
 			if out == "" {
 				out = filepath.Join("out", cfg.Name)
 			}
-			return runExperiment(cmd.Context(), w, cfg, out, fmt.Sprintf("gatebench run %s --out %s", plan, out))
+			return runExperiment(cmd.Context(), w, cfg, out, w.commandLine("run", plan, "--out", out))
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "folder for the results (default out/PLAN)")
 	return cmd
+}
+
+// commandLine is what repeats a command in a shell: with the variables that
+// override configuration before it, and quotes where a shell needs them.
+func (w *world) commandLine(args ...string) string {
+	var words []string
+	for _, kv := range w.environ {
+		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, config.EnvPrefix+"_") {
+			words = append(words, name+"="+shellWord(value))
+		}
+	}
+	words = append(words, "gatebench")
+	for _, a := range args {
+		words = append(words, shellWord(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes s unless every character of it stands for itself.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_./:@%+,-", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, command string) error {
