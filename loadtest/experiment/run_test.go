@@ -137,6 +137,18 @@ func TestEveryArmIsMeasuredOnceAPhaseInEveryBlock(t *testing.T) {
 		if tr.Requests != 10 || tr.Errors != 0 {
 			t.Errorf("%s of %s: %d requests, %d errors", tr.Phase, tr.Arm, tr.Requests, tr.Errors)
 		}
+		readings := map[string]float64{"gc_cycles": 4, "own_limits": 0}
+		if tr.Phase == result.Solo {
+			readings = map[string]float64{"work": 0, "lag": 0.25, "tail": 0, "own_limits": 0}
+		}
+		for name, want := range readings {
+			if got, read := tr.Gates[name]; !read || got != want {
+				t.Errorf("%s of %s: the gate %s read %v, %v", tr.Phase, tr.Arm, name, got, read)
+			}
+		}
+		if busy, read := tr.Gates["gateway_busy"]; read != (tr.Phase == result.Duet && len(sut.CPUs()) >= 2) || read && busy <= 0 {
+			t.Errorf("%s of %s: the gateways' core was %v busy, %v", tr.Phase, tr.Arm, busy, read)
+		}
 		slow := 0.0
 		if tr.Arm == "slow" {
 			slow = 1

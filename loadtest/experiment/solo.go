@@ -88,15 +88,21 @@ func (s *soloist) accepted() (n float64, ok bool) {
 	return n - 1, ok && s.backendBefore != nil
 }
 
-// work is by how many requests the backend saw others than the gateway says that it
-// sent. Attempts that failed may or may not have arrived, and are allowed for. ok is
-// false where one of the two does not tell.
+// work is how many requests do not add up: those that the backend saw beside those
+// that the gateway says it sent, and answers that the load got beside requests that
+// the gateway had. Attempts that failed may or may not have arrived, and are allowed
+// for. ok is false where one of the two does not tell.
 func (s *soloist) work() (unexplained float64, ok bool) {
 	seen, told := delta(s.backendBefore, s.backendAfter, backendRequests)
 	attempts, tells := s.atEnd.metrics.Sum(gatewayAttempts)
 	succeeded := s.atEnd.metrics.By(gatewayRequests, "reason")[""]
 	failed := max(0, attempts-succeeded)
-	return max(0, math.Abs(seen-attempts)-failed), told && tells && s.backendBefore != nil
+	unexplained = max(0, math.Abs(seen-attempts)-failed)
+	if s.summary != nil {
+		had, _ := s.atEnd.metrics.Sum(gatewayRequests) // of the warm-up too
+		unexplained += max(0, float64(s.summary.Requests.Completed)-had)
+	}
+	return unexplained, told && tells && s.backendBefore != nil
 }
 
 // edges ticks when a gateway under load is to be looked at: once, shortly before

@@ -73,6 +73,7 @@ func ofGenerator(readings map[string]float64, s *load.Summary) {
 		readings[gate.GeneratorCPU] = s.Generator.CPUShare
 	}
 	readings[gate.OwnLimits] = ownLimits(s)
+	readings[gate.Tail] = float64(s.Requests.Sent / 100)
 }
 
 // ownLimits counts requests that failed because this machine ran out of descriptors

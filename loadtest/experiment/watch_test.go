@@ -50,14 +50,14 @@ func TestALagIsTheGeneratorsOnlyWhereNobodyWaited(t *testing.T) {
 	}
 	got := map[string]float64{}
 	ofGenerator(got, s)
-	want := map[string]float64{gate.Lag: 50, gate.Unsent: 0.05, gate.OwnLimits: 3, gate.GeneratorCPU: 0.5}
+	want := map[string]float64{gate.Lag: 50, gate.Unsent: 0.05, gate.OwnLimits: 3, gate.GeneratorCPU: 0.5, gate.Tail: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	s.Generator.Waited, s.Seconds = 1, 0.5
 	got = map[string]float64{}
 	ofGenerator(got, s)
-	want = map[string]float64{gate.Unsent: 0.05, gate.OwnLimits: 3}
+	want = map[string]float64{gate.Unsent: 0.05, gate.OwnLimits: 3, gate.Tail: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -98,6 +98,11 @@ gatebench_gateway_upstream_attempts_total 109
 		if got, ok := s.work(); !ok || got != want {
 			t.Errorf("seen %s: got %v, %v, want %v", seen, got, ok, want)
 		}
+	}
+	lost := &soloist{atEnd: &sample{metrics: metricsOf(t, gateway)}, backendBefore: backend("0"), backendAfter: backend("105"),
+		summary: &load.Summary{Requests: load.Requests{Completed: 111}}}
+	if got, ok := lost.work(); !ok || got != 2 {
+		t.Errorf("two answers more than the gateway has requests: got %v, %v", got, ok)
 	}
 	silent := &soloist{atEnd: &sample{metrics: metricsOf(t, gateway)}, backendAfter: backend("1105")}
 	if _, ok := silent.work(); ok {

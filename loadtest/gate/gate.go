@@ -68,6 +68,7 @@ const (
 	Work         = "work"
 	Busy         = "gateway_busy"
 	GCCycles     = "gc_cycles"
+	Tail         = "tail"
 )
 
 // All lists every gate, in the order in which the first that voids a trial gives
@@ -75,10 +76,10 @@ const (
 //
 // The thresholds are those of the project's method. Two differ. The lag's are
 // absolute, since a share of the response time would be judged by the outcome. And
-// in a duet what else uses the machine only warns: it hits all arms at once, which
+// in a duet what takes the machine away only warns: it hits all arms at once, which
 // is what a duet is for, and the sentinel shows what is left of it.
 var All = []Gate{
-	{Name: Throttled, Phase: result.Duet, Title: "times that a CPU quota stopped us", Void: new(0.0)},
+	{Name: Throttled, Phase: result.Duet, Title: "times that a CPU quota stopped us", Warn: new(0.0)},
 	{Name: Throttled, Phase: result.Solo, Title: "times that a CPU quota stopped us", Void: new(0.0)},
 	{Name: Steal, Phase: result.Duet, Title: "CPU time that the host took for others", Unit: Share, Warn: new(0.05)},
 	{Name: Steal, Phase: result.Solo, Title: "CPU time that the host took for others", Unit: Share, Warn: new(0.01), Void: new(0.05)},
@@ -92,6 +93,7 @@ var All = []Gate{
 	{Name: Lag, Phase: result.Solo, Title: "the load generator's lag, p99", Unit: Millis, Warn: new(1.0), Void: new(10.0)},
 	{Name: Busy, Phase: result.Duet, Title: "use of the gateways' core", Unit: Share, Below: true, Warn: new(0.9)},
 	{Name: GCCycles, Phase: result.Duet, Title: "garbage collections in the window", Below: true, Warn: new(3.0)},
+	{Name: Tail, Phase: result.Solo, Title: "requests beyond the p99", Below: true, Warn: new(20.0)},
 	{Name: Unsent, Phase: result.Solo, Title: "requests that were due and never sent", Unit: Share, Warn: new(0.0), Void: new(0.02)},
 	{Name: Work, Phase: result.Solo, Title: "requests by which gateway and backend differ beyond failures", Void: new(0.0)},
 }
