@@ -18,11 +18,13 @@ type user struct {
 	shard *shard
 	i     int // which one
 
-	mu   sync.Mutex // guards nc against the interrupt, not against the user itself
-	nc   net.Conn   // nil if not connected
-	read answers
-	look *inspection // nil until an answer is to be looked at
-	idle idleProbe
+	mu    sync.Mutex // guards nc against the interrupt, not against the user itself
+	nc    net.Conn   // nil if not connected
+	read  answers
+	look  *inspection // nil until an answer is to be looked at
+	idle  idleProbe
+	turn  *turn // nil where a request and its answer take calls of their own
+	turns bool  // the next read is a turn
 
 	busy      atomic.Bool   // a request is in flight
 	deadline  time.Duration // of the request in flight
@@ -133,11 +135,14 @@ func (u *user) roundTrip(request []byte, noBody bool, now time.Duration) (answer
 	// A server may answer before it has read all of a body, and close: the
 	// answer is then there to be read although the write failed.
 	u.read.phase = awaitingHead
-	writeErr := u.write(request)
+	writeErr := u.begin(request)
 	if writeErr != nil && classify(writeErr) != reset {
 		return answer{}, writeErr
 	}
 	a, err := u.read.next(noBody)
+	if u.turn != nil {
+		writeErr = u.turn.wrote
+	}
 	if writeErr != nil {
 		a.reuse = false
 		if err != nil {
@@ -145,6 +150,15 @@ func (u *user) roundTrip(request []byte, noBody bool, now time.Duration) (answer
 		}
 	}
 	return a, err
+}
+
+// begin writes the request, or has the first read do it.
+func (u *user) begin(request []byte) error {
+	if u.turn == nil {
+		return u.write(request)
+	}
+	u.turn.request, u.turn.wrote, u.turns = request, nil, true
+	return nil
 }
 
 // exactDeadline reports whether every request needs its own deadline on the
@@ -197,14 +211,22 @@ func (u *user) write(b []byte) error {
 // Read is the connection as the answers see it.
 func (u *user) Read(b []byte) (int, error) {
 	for {
-		n, err := u.nc.Read(b)
+		n, err := u.readOnce(b)
 		if err == nil || n > 0 {
+			u.turns = false
 			return n, nil
 		}
 		if err := u.retry(err); err != nil {
 			return 0, err
 		}
 	}
+}
+
+func (u *user) readOnce(b []byte) (int, error) {
+	if u.turns {
+		return u.turn.read(b)
+	}
+	return u.nc.Read(b)
 }
 
 func (u *user) connect() error {
@@ -222,7 +244,7 @@ func (u *user) connect() error {
 	u.mu.Lock()
 	u.nc = nc
 	u.mu.Unlock()
-	u.idle = probe(nc)
+	u.idle, u.turn, u.turns = probe(nc), newTurn(nc, u.write), false
 	u.read.reset(u)
 	u.armed = 0
 	return nil
