@@ -272,7 +272,7 @@ func (x *exchange) send(req *clients.Request, t clients.Timeouts) error {
 		close(x.sent)
 		return bw.Flush()
 	}
-	src := io.Reader(req.Body)
+	src := req.Body
 	var silence *time.Timer
 	if t.BodyIdle > 0 {
 		silence = time.AfterFunc(t.BodyIdle, func() { x.cancel(errSilent) })
