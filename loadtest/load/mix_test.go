@@ -243,3 +243,24 @@ func TestDroppedRequestsHaveAKind(t *testing.T) {
 		}
 	})
 }
+
+// What one answer held does not count for the next.
+func TestChecksLookAtOneAnswerAlone(t *testing.T) {
+	bodies := []string{"right", "wrong", "right", "wrong"}
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: func(i int64) string {
+			b := bodies[i]
+			return fmt.Sprintf("HTTP/1.1 200 OK\r\nX-Body: %s\r\nContent-Length: %d\r\n\r\n%s", b, len(b), b)
+		}}
+		right := sha256.Sum256([]byte("right"))
+		for _, e := range []Expect{{Contains: "right"}, {SHA256: hex.EncodeToString(right[:])}, {Headers: map[string]string{"x-body": "right"}}} {
+			server.seen.Store(0)
+			p := iterations(4, 1)
+			p.Requests = []Request{{Get: "/", Expect: e}}
+			_, s := loadPipes(t, t.Context(), p, server)
+			if s.Requests.OK != 2 || s.Errors["check"] != 2 || s.ErrorExamples["check"] == "" {
+				t.Errorf("%+v: %+v %v", e, s.Requests, s.Errors)
+			}
+		}
+	})
+}

@@ -20,12 +20,19 @@ func TestHuntFindsTheEdge(t *testing.T) {
 			top = rapid.Float64Range(guess, 200_000).Draw(t, "top")
 		}
 		tries := 0
+		at := map[float64]int{}
 		b, err := hunt(guess, top, func(rate float64) (bool, error) {
 			if tries++; tries > 200 || top > 0 && rate > top || rate < searchFloor {
 				t.Fatalf("try %d at %v", tries, rate)
 			}
+			at[rate]++
 			return rate <= edge, nil
 		})
+		for _, end := range []float64{b.lo, b.hi} {
+			if end > 0 && at[end] < confirmations-1 {
+				t.Fatalf("the end at %v was tried %d times", end, at[end])
+			}
+		}
 		if err != nil || !b.confirmed {
 			t.Fatalf("%+v, %v", b, err)
 		}
