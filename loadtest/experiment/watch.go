@@ -89,7 +89,7 @@ func judge(t *result.Trial) {
 	}
 }
 
-// A machine is calm where the gates would not warn.
+// What a calm machine has at most: shares of its CPU time and of its local ports.
 const (
 	calmForeign = 0.03
 	calmPorts   = 0.5

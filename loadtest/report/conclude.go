@@ -150,7 +150,7 @@ func (s measured) compare(doc *result.Document) []result.Comparison {
 			fill(&c, judged[0], s.metric)
 			judged = judged[1:]
 		}
-		if pairs := s.pairs(doc, a.Name); pairs.Spoiled() && c.Blocks > 0 {
+		if pairs := s.pairs(doc, a.Name); pairs.Spoiled() {
 			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, tooManyVoid(s.metric, pairs)
 		} else if noise.differs {
 			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, noise.sentence(s.metric)

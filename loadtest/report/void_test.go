@@ -41,7 +41,7 @@ func TestVoidTrialsSpoilTheirOwnPhase(t *testing.T) {
 		{"solo trials of one arm", voided(result.Solo, "resty", 3), true, "resty", p99, result.NotValid, result.Better, result.Better},
 		{"solo trials of the baseline", voided(result.Solo, "net/http", 3), true, "resty", p99, result.NotValid, result.NotValid, result.Better},
 		{"duets of one arm", voided(result.Duet, "resty", 3), false, "resty", cpu, result.NotValid, result.Better, result.Better},
-		{"every duet of the baseline", voided(result.Duet, "net/http", 10), false, "resty", cpu, result.CannotTell, result.CannotTell, result.Better},
+		{"every duet of the baseline", voided(result.Duet, "net/http", 10), false, "resty", cpu, result.NotValid, result.NotValid, result.Better},
 	} {
 		other := map[string]string{cpu: p99, p99: cpu}[c.metric]
 		if c.doc.Valid != c.valid {
