@@ -165,6 +165,7 @@ func truncatedDownload(c *check) {
 			d.body(m, "GET")
 			c.broken(m, x.begun)
 			gw.counted(`gatebench_gateway_requests_total{code="200",reason="protocol"}`, 1)
+			gw.breaker("open")
 			c.problem(c.ask(gw, get("/")), 503, "breaker_open")
 		}
 	}

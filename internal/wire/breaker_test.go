@@ -34,8 +34,7 @@ func breakerOpens(c *check) {
 			p.send(reply(m.target()[1:]+" X", "said"))
 		}
 	})
-	dead := c.listen()
-	dead.refuse()
+	dead := c.nobody()
 	for target, to := range map[string]*upstream{"/500": up, "/503": up, "/silent": up, "/refused": dead, "/404": up} {
 		gw := c.gateway(to, "circuit_breaker: {minimum_calls: 4, open_for: 1m}", "timeouts: {response_header: "+roomy.String()+"}")
 		for range n {

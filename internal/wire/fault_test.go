@@ -21,8 +21,7 @@ func faultCases() []testCase {
 }
 
 func deadUpstream(c *check) {
-	up := c.listen()
-	up.refuse()
+	up := c.nobody()
 	gw := c.gateway(up)
 	for _, req := range []string{get("/"), request("POST", "/", "Content-Length: 0"), post("/", "hello"), request("HEAD", "/")} {
 		m := c.ask(gw, req)
@@ -180,8 +179,7 @@ func uploadNotRead(c *check) {
 }
 
 func ownWords(c *check) {
-	up := c.listen()
-	up.refuse()
+	up := c.nobody()
 	m := c.ask(c.gateway(up), get("/secret?token=1"))
 	for _, leak := range []string{up.addr, port(up.addr), "127.0.0.1", "connect:", "dial tcp", "secret", "token", "resty", "fasthttp", "retryable"} {
 		if strings.Contains(m.Body, leak) {

@@ -289,8 +289,7 @@ func expectRefused(c *check) {
 }
 
 func expectDead(c *check) {
-	up := c.listen()
-	up.refuse()
+	up := c.nobody()
 	d := c.dial(c.gateway(up))
 	d.send(request("POST", "/", "Expect: 100-continue", "Content-Length: 1000000"))
 	c.problem(d.response("POST"), 502, "dial")

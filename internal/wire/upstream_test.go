@@ -75,6 +75,19 @@ func (c *check) always(answer string) *upstream {
 	return c.answer(func(*message) string { return answer })
 }
 
+// nobody is an address at which connections are refused. It is the near end of a
+// connection, so that it stays taken: the address of a closed listener may be the
+// next listener's, of another case.
+func (c *check) nobody() *upstream {
+	far := c.listen()
+	near, err := net.Dial("tcp", far.addr)
+	if err != nil {
+		c.fatalf("dial: %v", err)
+	}
+	c.onEnd(&c.sockets, func() { _ = near.Close() })
+	return &upstream{c: c, addr: near.LocalAddr().String()}
+}
+
 func (u *upstream) accept(script func(*peer)) {
 	for {
 		conn, err := u.ln.Accept()
@@ -109,11 +122,8 @@ func (u *upstream) next() *peer {
 	}
 }
 
-// refuse lets further connections be refused.
-func (u *upstream) refuse() { _ = u.ln.Close() }
-
 func (u *upstream) close() {
-	u.refuse()
+	_ = u.ln.Close()
 	close(u.done)
 	u.mu.Lock()
 	defer u.mu.Unlock()
