@@ -25,11 +25,11 @@ func ReadHost() (Host, error) {
 		return Host{}, fmt.Errorf("look at the machine: %w", err)
 	}
 	c := stat.CPUTotal // guest time stands in user and nice already
-	busy := c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ
+	busy, stolen := seconds(c.User+c.Nice+c.System+c.IRQ+c.SoftIRQ), seconds(c.Steal)
 	h := Host{
-		Busy:       seconds(busy),
-		Stolen:     seconds(c.Steal),
-		All:        seconds(busy + c.Steal + c.Idle + c.Iowait),
+		Busy:       busy,
+		Stolen:     stolen,
+		All:        busy + stolen + seconds(c.Idle+c.Iowait), // rounded each, so that the parts stay below the sum
 		TimeWait:   timeWait(fs),
 		LocalPorts: localPorts(),
 	}
