@@ -239,10 +239,13 @@ func (c *plain) attempt(ctx context.Context, req *clients.Request) (*clients.Res
 // end lets go of the connection. It is sound if all was sent and all was read.
 func (x *exchange) end(error) {
 	sound := x.closes() && x.keep && !x.resp.Close && x.l.br.Buffered() == 0
-	select {
-	case <-x.sent:
-	default:
-		sound = false // an answer came before the upload was through
+	if sound {
+		select {
+		case <-x.sent:
+		case <-time.After(10 * time.Millisecond): // it may not have noticed yet that it is through
+			sound = false // the answer came before the end of the upload
+			_ = x.l.Close()
+		}
 	}
 	x.c.give(x.l, sound)
 	x.cancel(nil)
