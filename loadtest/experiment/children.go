@@ -190,8 +190,8 @@ func (r *run) startLoad(arm int, gateway *sut.Server, p load.Profile) (*generato
 // of its own may take what the budget allows.
 func (r *run) loadBound(p load.Profile) time.Duration {
 	const starting = 5 * time.Second
-	if p.Duration > 0 {
-		return p.Warmup + p.Duration + p.Timeout + starting
+	if window := p.Window(); window > 0 {
+		return p.Warmup + window + max(p.Timeout, p.GracefulStop) + starting
 	}
 	if r.plan.Budget > 0 {
 		return r.plan.Budget
@@ -199,8 +199,10 @@ func (r *run) loadBound(p load.Profile) time.Duration {
 	return 24 * time.Hour
 }
 
-// loadArgs writes a profile as the arguments of `gatebench load`.
+// loadArgs writes a profile as the arguments of `gatebench load`: all of it but
+// what flags cannot say, which a plan may not have (see beyondFlags).
 func loadArgs(url string, p load.Profile) []string {
+	d := load.DefaultProfile()
 	args := []string{"load", "--json", "--url", url, "--timeout", p.Timeout.String()}
 	add := func(set bool, flag, value string) {
 		if set {
@@ -213,6 +215,15 @@ func loadArgs(url string, p load.Profile) []string {
 	add(!p.Rate.IsZero(), "--rate", p.Rate.String())
 	add(p.Duration > 0, "--duration", p.Duration.String())
 	add(p.Warmup > 0, "--warmup", p.Warmup.String())
+	add(p.Start != load.Level{}, "--start", p.Start.String())
+	for _, s := range p.Stages {
+		add(true, "--stage", s.Duration.String()+":"+s.Target.String())
+	}
+	add(p.Arrivals != d.Arrivals, "--arrivals", p.Arrivals)
+	add(p.ThinkTime > 0, "--think-time", p.ThinkTime.String())
+	add(p.ThinkDistribution != d.ThinkDistribution, "--think-distribution", p.ThinkDistribution)
+	add(p.GracefulStop > 0, "--graceful-stop", p.GracefulStop.String())
+	add(p.Seed != d.Seed, "--seed", strconv.FormatUint(p.Seed, 10))
 	if !p.KeepAlive {
 		args = append(args, "--no-keepalive")
 	}

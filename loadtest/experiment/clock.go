@@ -43,7 +43,7 @@ func startClock(p Plan) clock {
 	return clock{
 		started:  now,
 		budget:   p.Budget,
-		planned:  p.pilotTime() + time.Duration(p.Blocks)*p.blockTime(),
+		planned:  p.time(),
 		slowness: 1,
 		blocks:   p.Blocks,
 		total:    p.Blocks * len(p.Arms) * len(p.parts()),

@@ -187,7 +187,7 @@ const margin = 100 * time.Millisecond
 
 // beforeEnd is shortly before a load that started then ends.
 func beforeEnd(started time.Time, p load.Profile) time.Time {
-	return started.Add(p.Warmup + p.Duration - min(margin, p.Duration/10))
+	return started.Add(p.Warmup + p.Window() - min(margin, p.Window()/10))
 }
 
 // sleepUntil waits for t; false if ctx was done first.

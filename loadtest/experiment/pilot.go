@@ -79,10 +79,9 @@ func absolute(profiles []Profile, users int, found *result.Pilot) []Profile {
 	}
 	out := make([]Profile, len(profiles))
 	for i, p := range profiles {
-		if share := float64(p.Rate.OfSaturation); share > 0 {
-			rate := max(1, float64(int64(share*slowest)))
-			p.Rate.OfSaturation, p.Rate.PerSecond = 0, rate
-			found.Rates[p.Name] = rate
+		if p.OfSaturation() {
+			p.Profile = p.At(slowest)
+			found.Rates[p.Name] = highest(p.Profile)
 			if p.VUs == 0 {
 				p.VUs = usersPerPiloted * users
 			}
@@ -90,4 +89,13 @@ func absolute(profiles []Profile, users int, found *result.Pilot) []Profile {
 		out[i] = p
 	}
 	return out
+}
+
+// highest is the highest rate that a profile reaches.
+func highest(p load.Profile) float64 {
+	top := max(p.Rate.PerSecond, p.Start.Rate.PerSecond)
+	for _, s := range p.Stages {
+		top = max(top, s.Target.Rate.PerSecond)
+	}
+	return top
 }

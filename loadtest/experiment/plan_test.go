@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +92,41 @@ func TestValidateRefusesABudgetBelowOneBlock(t *testing.T) {
 	}
 }
 
+// What a profile has must reach the generator: each field but those that a plan
+// refuses changes the arguments.
+func TestLoadArgsForgetNoField(t *testing.T) {
+	base := load.DefaultProfile()
+	without := strings.Join(loadArgs("U", base), " ")
+	other := load.Profile{
+		VUs: 7, RampUp: time.Second, Start: load.Level{Users: 3}, Stages: []load.Stage{{Duration: time.Second, Target: load.Level{Users: 9}}},
+		Iterations: 5, Rate: conf.Rate{PerSecond: 11}, Arrivals: load.Poisson, Duration: 2 * time.Second, Warmup: 3 * time.Second,
+		ThinkTime: 4 * time.Second, ThinkDistribution: load.Exponential, Timeout: 6 * time.Second, GracefulStop: 8 * time.Second,
+		KeepAlive: false, Seed: 99,
+	}
+	for i := range reflect.TypeFor[load.Profile]().NumField() {
+		name := reflect.TypeFor[load.Profile]().Field(i).Name
+		switch name {
+		case "Executor": // follows from the others
+		case "Requests", "Objective": // refused in a plan
+			if beyondFlags(load.Profile{Executor: load.MaxRateSearch, Requests: make([]load.Request, 1)}) == nil {
+				t.Errorf("%s is neither told nor refused", name)
+			}
+		default:
+			changed := base
+			reflect.ValueOf(&changed).Elem().Field(i).Set(reflect.ValueOf(other).Field(i))
+			if strings.Join(loadArgs("U", changed), " ") == without {
+				t.Errorf("%s does not reach the generator", name)
+			}
+		}
+	}
+}
+
 func TestLoadArgs(t *testing.T) {
+	full := func(p load.Profile) load.Profile {
+		d := load.DefaultProfile()
+		p.Arrivals, p.ThinkDistribution, p.Seed = d.Arrivals, d.ThinkDistribution, d.Seed
+		return p
+	}
 	for _, c := range []struct {
 		profile load.Profile
 		want    string
@@ -109,7 +144,7 @@ func TestLoadArgs(t *testing.T) {
 			"load --json --url U --timeout 10s --rate 1234/s --duration 1m0s --warmup 3s",
 		},
 	} {
-		if got := strings.Join(loadArgs("U", c.profile), " "); got != c.want {
+		if got := strings.Join(loadArgs("U", full(c.profile)), " "); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}

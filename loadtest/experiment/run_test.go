@@ -374,7 +374,6 @@ func TestWhatIsLostIsNotMadeUp(t *testing.T) {
 func TestABusyMachineVoidsSoloTrials(t *testing.T) {
 	t.Parallel()
 	p := plan(1, arm("a", gatewayScript{}, backendScript{}), arm("b", gatewayScript{}, backendScript{}))
-	p.Budget = 3 * time.Second // of which a tenth may be waited
 	exe, _ := os.Executable()
 	doc, err := experiment.Run(t.Context(), p, experiment.Options{Binary: exe, Out: t.TempDir(), Host: machine(0.25), Env: []string{raceEnd}})
 	if err != nil {

@@ -23,7 +23,7 @@ func (r *run) solo(ctx context.Context, block int, p Profile, arm, position int,
 			cutShort(ctx, &t, err)
 		}
 		r.doc.Trials = append(r.doc.Trials, t)
-		r.clock.step(p.Warmup+p.Duration+soloOverhead, 1)
+		r.clock.step(p.Warmup+p.Window()+soloOverhead, 1)
 	}()
 	r.settle(ctx)
 	return r.alone(ctx, arm, bs[arm], p.Profile, func(s *soloist) { r.measureSolo(&t, s) })
@@ -109,7 +109,7 @@ func (s *soloist) work() (unexplained float64, ok bool) {
 // the end, or every second where nobody knows the end, and then the last look
 // counts.
 func edges(started time.Time, p load.Profile) <-chan time.Time {
-	if p.Executor == load.SharedIterations || p.Duration == 0 {
+	if p.Executor == load.SharedIterations || p.Window() == 0 {
 		return time.Tick(time.Second)
 	}
 	return time.After(time.Until(beforeEnd(started, p)))

@@ -97,10 +97,9 @@ const (
 
 // How long a trial waits for a calm machine, and all of them together.
 const (
-	longestWait   = 60 * time.Second       // as long as TIME_WAIT lasts
-	betweenLooks  = 250 * time.Millisecond // fifty ticks of two processors, so that 3 % shows
-	waitingShare  = 0.10                   // of the budget
-	boundlessWait = 10 * time.Minute       // where there is none
+	longestWait  = 60 * time.Second       // as long as TIME_WAIT lasts
+	betweenLooks = 250 * time.Millisecond // fifty ticks of two processors, so that 3 % shows
+	waitingShare = 0.10                   // of the time that the plan takes without it
 )
 
 // settle waits before a trial until the ports that the last one left in TIME_WAIT
@@ -130,8 +129,5 @@ func (r *run) settle(ctx context.Context) {
 
 // patience is how long all trials together may wait for a calm machine.
 func (p Plan) patience() time.Duration {
-	if p.Budget == 0 {
-		return boundlessWait
-	}
-	return time.Duration(waitingShare * float64(p.Budget))
+	return time.Duration(waitingShare * float64(p.time()))
 }

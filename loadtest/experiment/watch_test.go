@@ -185,12 +185,10 @@ func TestSettleEndsWithTheRun(t *testing.T) {
 	r.settle(ctx) // an hour, else
 }
 
-func TestPatienceIsAShareOfTheBudget(t *testing.T) {
-	if got := (Plan{Budget: 4 * time.Minute}).patience(); got != 24*time.Second {
-		t.Errorf("got %v", got)
-	}
-	if got := (Plan{}).patience(); got != boundlessWait {
-		t.Errorf("got %v", got)
+func TestPatienceIsAShareOfThePlan(t *testing.T) {
+	p := Plan{Arms: []Arm{{Name: "a"}}, Blocks: 4, Duet: Duet{Warmup: time.Second, Duration: 9*time.Second - duetOverhead}, Budget: time.Hour}
+	if got := p.patience(); got != 4*time.Second {
+		t.Errorf("a plan of 40 s waits up to %v", got)
 	}
 }
 
