@@ -97,7 +97,8 @@ const (
 
 // How long a trial waits for a calm machine, and all of them together.
 const (
-	longestWait  = 60 * time.Second       // as long as TIME_WAIT lasts
+	longestPorts = 60 * time.Second       // as long as TIME_WAIT lasts
+	longestOther = 5 * time.Second        // who is not done by then stays
 	betweenLooks = 250 * time.Millisecond // fifty ticks of two processors, so that 3 % shows
 	waitingShare = 0.10                   // of the time that the plan takes without it
 )
@@ -109,10 +110,13 @@ func (r *run) settle(ctx context.Context) {
 	last := r.look()
 	foreign := r.foreign // of the trial before
 	for began := time.Now(); ; {
-		if !last.ok || foreign <= calmForeign && last.portsWaiting() <= calmPorts {
+		longest := longestOther
+		if last.portsWaiting() > calmPorts {
+			longest = longestPorts
+		} else if !last.ok || foreign <= calmForeign {
 			return
 		}
-		if time.Since(began) >= longestWait || r.patience <= 0 || r.clock.slack() < betweenLooks {
+		if time.Since(began) >= longest || r.patience <= 0 || r.clock.slack() < betweenLooks {
 			r.warn("the machine was not calm when a trial began: other processes used it, or connections of the trials before kept their ports")
 			return
 		}

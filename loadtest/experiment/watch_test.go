@@ -136,7 +136,8 @@ func TestSettle(t *testing.T) {
 		{name: "somebody else", calmsAt: 990 * time.Millisecond, foreign: 0.5, patience: time.Hour, want: 1250 * time.Millisecond},
 		{name: "ports", calmsAt: 990 * time.Millisecond, waiting: 600, patience: time.Hour, want: time.Second},
 		{name: "few ports", calmsAt: time.Hour, waiting: 500, patience: time.Hour},
-		{name: "never", calmsAt: time.Hour, foreign: 0.5, patience: time.Hour, want: longestWait, warns: true},
+		{name: "somebody who stays", calmsAt: time.Hour, foreign: 0.5, patience: time.Hour, want: longestOther, warns: true},
+		{name: "ports that stay", calmsAt: time.Hour, waiting: 501, patience: time.Hour, want: longestPorts, warns: true},
 		{name: "no patience left", calmsAt: time.Hour, foreign: 0.5, patience: time.Second, want: time.Second, warns: true},
 		{name: "no time left", calmsAt: time.Hour, foreign: 0.5, patience: time.Hour, budget: 3 * time.Second, want: time.Second, warns: true},
 	} {
