@@ -10,7 +10,7 @@ PLAN    ?= quick
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 
-.PHONY: help bench bench-standard test check fmt lint vet tidy build bench-go fuzz clean
+.PHONY: help bench bench-standard bench-go bench-load truth soak test check fmt lint vet tidy build fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,15 @@ lint: ## golangci-lint, pinned in tools/go.mod
 
 bench-go: ## Go benchmarks of the hop, the adapters, the servers and the load engine
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-load: build ## the load engine beside wrk, ab, hey, vegeta and fortio: CPU per request (about 5 minutes, nothing else may run)
+	$(GO) run ./loadtest/peers bench
+
+truth: build ## the load engine against closed forms and other tools, in real time (about 6 minutes, nothing else may run)
+	$(GO) run ./loadtest/peers truth
+
+soak: ## whose answer is whose over 20,000 requests a pair, and memory under 1 GB bodies
+	$(GO) test ./internal/soak -v -timeout 60m -soak.full -soak.table $(CURDIR)/docs/results/soak.txt
 
 fuzz: ## every fuzz target for FUZZTIME each (default 30s)
 	@tools/fuzz $${FUZZTIME:-30s}
