@@ -230,6 +230,23 @@ func TestConclude(t *testing.T) {
 	}
 }
 
+// At 6 and 7 blocks there are claims, so the sentinel must be able to object too,
+// although the exact test has no interval at 99 % yet.
+func TestSentinelObjectsWhereverThereAreClaims(t *testing.T) {
+	for n := minClaim; n <= 9; n++ {
+		d := made(n, 0.01, map[string]float64{"net/http (sentinel)": 1.3, "fasthttp": 1.2})
+		Conclude(d)
+		if d.Valid {
+			t.Errorf("%d blocks: two copies of an arm differ by 30 %%, and the result is valid", n)
+		}
+	}
+	d := made(minClaim-1, 0.01, nil)
+	Conclude(d)
+	if v := Summarize(d).validity(); !strings.Contains(v, "too few blocks") {
+		t.Errorf("with %d blocks the sentinel is vouched for: %s", minClaim-1, v)
+	}
+}
+
 // For throughput more is better; the direction is the metric's, not the code's.
 func TestDirectionIsTheMetrics(t *testing.T) {
 	m := result.Metric{Name: "throughput", LowerIsBetter: false, Interest: 0.02}

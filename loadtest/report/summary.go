@@ -128,8 +128,11 @@ func (s Summary) validity() string {
 		void += v.Trials
 	}
 	sentinel := "the sentinel does not differ from its twin"
-	if !s.Sentinel {
+	switch {
+	case !s.Sentinel:
 		sentinel = "without a sentinel"
+	case len(s.Judged) == 0 || s.Judged[0].sentinelBlocks() < minClaim:
+		sentinel = "too few blocks for the sentinel to tell"
 	}
 	return fmt.Sprintf("VALID: %d of %s void, %s", void, plural(s.Trials, "trial"), sentinel)
 }
@@ -433,6 +436,16 @@ func pick(js []Judged) (string, bool) {
 		}
 	}
 	return fmt.Sprintf("Take %s.", better[0]), true
+}
+
+// sentinelBlocks is how many blocks the sentinel was compared in.
+func (j Judged) sentinelBlocks() int {
+	for _, row := range j.Rows {
+		if row.Sentinel && row.Comparison != nil {
+			return row.Comparison.Blocks
+		}
+	}
+	return 0
 }
 
 // claims are the rows that are better or worse than the baseline.
