@@ -15,7 +15,7 @@ SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-bench: build ## the main job: compare the four clients (plan quick, about 4 minutes) and write out/quick
+bench: build ## the main job: compare the four clients (plan quick, under 4 minutes) and write out/quick
 	./bin/gatebench run $(PLAN) --out $(OUT)
 
 bench-standard: ## the same with more blocks and longer trials (about 25 minutes), into out/standard

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -133,6 +134,23 @@ func TestLattice(t *testing.T) {
 	for room := range maps.Keys(lattice) {
 		if !seen[room] {
 			t.Errorf("the lattice names %s, which does not exist", room)
+		}
+	}
+}
+
+// TestThePlanNamesEveryRoom: ARCHITECTURE.md says of each room what it is for.
+func TestThePlanNamesEveryRoom(t *testing.T) {
+	plan, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room := range lattice {
+		names := []string{"`" + room + "`", "`" + room + "/`"}
+		if inner, ok := strings.CutPrefix(room, "clients/"); ok {
+			names = append(names, "`"+inner+"`") // the adapters share a line
+		}
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(string(plan), n) }) {
+			t.Errorf("ARCHITECTURE.md does not name %s", room)
 		}
 	}
 }

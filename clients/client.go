@@ -2,8 +2,8 @@
 // library under test: what a client is asked ([Request]), what it answers
 // ([Response]), how it fails ([Error]) and what it is built from ([Settings]).
 //
-// It imports the standard library only, so that an adapter pays for nothing but
-// its own library. The adapters are subpackages, one third-party import each;
+// It imports nothing third-party, so that an adapter pays for nothing but its own
+// library. The adapters are subpackages, one third-party import each;
 // the one list of them is clients/registry. What they share because their
 // libraries ride on net/http (the transport, the conversions) or because their
 // library lacks it (the retry loop) stands here too, once.
