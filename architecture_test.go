@@ -24,7 +24,7 @@ import (
 //
 // Contracts stand at the bottom, wiring at the top. What it keeps apart:
 // loadtest reaches the system under test by process and wire only; the gateway
-// does not know the registry; each library has one importer.
+// does not know the registry; each adapter knows one library.
 var lattice = map[string]struct{ ours, theirs string }{
 	"cmd/gatebench": {ours: "internal/cli"},
 
@@ -186,8 +186,8 @@ func (a allowed) unused() []string {
 	return u
 }
 
-// TestNoHiddenState: no init function, and a package-level variable is never
-// assigned after its declaration: what a package does depends on what it is given.
+// TestNoHiddenState: no init function, and a package-level variable never changes
+// after its declaration: what a package does depends on what it is given.
 // Flags, environment and signals are read in internal/cli and nowhere else.
 func TestNoHiddenState(t *testing.T) {
 	for _, p := range listPackages(t) {
@@ -212,17 +212,24 @@ func TestNoHiddenState(t *testing.T) {
 				}
 			}
 		}
+		changed := func(lhs ast.Expr) {
+			id := root(lhs)
+			// An identifier declared in another file has no Obj.
+			if id != nil && id.Name != "_" && names[id.Name] && (id.Obj == nil || packageLevel[id.Obj.Decl]) {
+				t.Errorf("%s: package-level variable %s is changed", fset.Position(lhs.Pos()), id.Name)
+			}
+		}
 		for _, f := range files {
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.AssignStmt:
 					for _, lhs := range n.Lhs {
-						id, ok := lhs.(*ast.Ident)
-						// An identifier declared in another file has no Obj.
-						if ok && id.Name != "_" && n.Tok != token.DEFINE && names[id.Name] && (id.Obj == nil || packageLevel[id.Obj.Decl]) {
-							t.Errorf("%s: package-level variable %s is assigned", fset.Position(n.Pos()), id.Name)
+						if n.Tok != token.DEFINE {
+							changed(lhs)
 						}
 					}
+				case *ast.IncDecStmt:
+					changed(n.X)
 				case *ast.SelectorExpr:
 					pkg, ok := n.X.(*ast.Ident)
 					if !ok || pkg.Obj != nil || strings.HasPrefix(p.ImportPath, "gatebench/internal/cli") || p.Name == "main" {
@@ -234,6 +241,24 @@ func TestNoHiddenState(t *testing.T) {
 				}
 				return true
 			})
+		}
+	}
+}
+
+// root is the variable that an assignable expression is part of: v of v.f[i].
+func root(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default: // through a pointer, it is not the variable that changes
+			return nil
 		}
 	}
 }

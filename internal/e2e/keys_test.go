@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -15,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"gatebench/clients"
 	"gatebench/clients/registry"
+	"gatebench/gateway"
 )
 
 // upstream is an HTTP server whose answers the test decides, and which counts.
@@ -340,6 +343,7 @@ func TestEveryKeyChangesBehaviour(t *testing.T) {
 			{breaker("open_for: 100ms, half_open_calls: 3"), func(t *testing.T, u *upstream, a asker) { probes(t, u, a, 3) }},
 		},
 	}
+	covers(t, cases)
 	for _, client := range registry.Names() {
 		for key, sides := range cases {
 			for _, s := range sides {
@@ -354,6 +358,23 @@ func TestEveryKeyChangesBehaviour(t *testing.T) {
 					gw := start(t, "gateway", fmt.Sprintf("gateway: {client: %s, %s}", client, yaml), up...)
 					s.try(t, u, asker{t, newClient(t), "http://" + gw.addr})
 				})
+			}
+		}
+	}
+}
+
+// covers checks that every key of the three sections has a case, but pool.policy,
+// which has a test of its own.
+func covers[T any](t *testing.T, cases map[string]T) {
+	t.Helper()
+	for section, of := range map[string]reflect.Type{
+		"pool": reflect.TypeFor[clients.Pool](), "timeouts": reflect.TypeFor[clients.Timeouts](),
+		"circuit_breaker": reflect.TypeFor[gateway.CircuitBreaker](),
+	} {
+		for i := range of.NumField() {
+			key := section + "." + of.Field(i).Tag.Get("yaml")
+			if _, ok := cases[key]; !ok && key != "pool.policy" {
+				t.Errorf("no case shows what %s changes", key)
 			}
 		}
 	}
