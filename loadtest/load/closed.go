@@ -44,7 +44,7 @@ func (e *engine) closedUser(i int, shifts []shift) {
 	think := e.thinking(i)
 	next := int64(i)
 	for _, s := range shifts {
-		e.sleepUntil(s.on)
+		e.sleepUntil(min(s.on, e.until))
 		next = e.work(u, next, s.off, think)
 		u.hangUp()
 	}

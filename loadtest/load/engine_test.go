@@ -93,6 +93,19 @@ func TestUsersWhoseTurnNeverComesEndWithTheLastIteration(t *testing.T) {
 	})
 }
 
+// A user whose place in the ramp-up lies beyond the end is not awaited.
+func TestUsersWhoseTurnNeverComesEndWithTheDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		p := profile(Profile{Executor: SharedIterations, VUs: 2, Iterations: 1000, RampUp: 20 * time.Second, Duration: 2 * time.Second})
+		_, s := loadPipes(t, t.Context(), p, &pipes{script: afterDelay(100 * time.Millisecond)})
+		near(t, "seconds taken", time.Since(begin).Seconds(), 2, 0)
+		if diff := cmp.Diff(Requests{Planned: 1000, Sent: 20, Completed: 20, OK: 20, Dropped: 980}, s.Requests); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestArrivalsKeepTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &pipes{script: afterDelay(35 * time.Millisecond)}
