@@ -29,7 +29,7 @@ const (
 	littleFloor = 2.0
 )
 
-// census looks how many users have a request in flight until the window ends. Its
+// census looks how many users have a request in flight while requests are due. Its
 // moments are those of a Poisson process: whatever beats in the load, they do not
 // beat with it.
 func (e *engine) census(w waker) {
@@ -51,6 +51,17 @@ func (e *engine) census(w waker) {
 		}
 		e.looks = append(e.looks, e.conns.busy())
 	}
+}
+
+// looked is how long the census could look, from the window's start: both sides of
+// Little's law are of this time. The tail in which the last answers are awaited has
+// no rate, and the window of the other rates may reach into it.
+func (e *engine) looked() time.Duration {
+	end := e.dueUntil()
+	if stopped := time.Duration(e.stopped.Load()); stopped != 0 {
+		end = min(end, stopped)
+	}
+	return max(0, end-e.from)
 }
 
 // busy counts the users with a request in flight.

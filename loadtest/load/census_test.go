@@ -47,6 +47,40 @@ func TestLittlesLawHolds(t *testing.T) {
 	}
 }
 
+// Little's law is held to the time in which requests are due, however long the last
+// answers are awaited then.
+func TestLittlesLawSparesTheTail(t *testing.T) {
+	slowLast := func(i int64) string {
+		time.Sleep(20 * time.Millisecond)
+		if i == 2999 {
+			time.Sleep(3 * time.Second)
+		}
+		return answer200
+	}
+	for _, tt := range []struct {
+		name     string
+		p        Profile
+		server   script
+		inFlight float64
+	}{
+		{"answers that take longer than the window", Profile{Executor: ConstantVUs, VUs: 10, Duration: 2 * time.Second}, afterDelay(3 * time.Second), 10},
+		{"arrivals that outlast it", Profile{Executor: ConstantArrivalRate, Rate: perSecond(100), Warmup: 5 * time.Second, Duration: 4 * time.Second}, afterDelay(4500 * time.Millisecond), 450},
+		{"a slow last iteration", Profile{Executor: SharedIterations, VUs: 20, Iterations: 3000}, slowLast, 20},
+		{"the same within a duration", Profile{Executor: SharedIterations, VUs: 20, Iterations: 3000, Duration: 5 * time.Second}, slowLast, 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, s := loadPipes(t, t.Context(), profile(tt.p), &pipes{script: tt.server})
+				near(t, "in flight", s.Generator.InFlight, tt.inFlight, tt.inFlight/100)
+				near(t, "seen", *s.Generator.InFlightSeen, tt.inFlight, tt.inFlight/100)
+				if !s.Valid {
+					t.Errorf("not valid: %q", s.Warnings)
+				}
+			})
+		})
+	}
+}
+
 // An engine that loses every tenth request is found out, one that loses none is not.
 func TestLittlesLawFindsLostRequests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(42, 7))

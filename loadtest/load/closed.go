@@ -90,6 +90,7 @@ func (e *engine) ticket(due time.Duration) bool {
 	}
 	n := e.tickets.Add(1)
 	if n == e.p.Iterations {
+		e.spentAt.Store(int64(due))
 		close(e.spent)
 	}
 	if n > e.p.Iterations {

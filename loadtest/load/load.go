@@ -164,9 +164,11 @@ type engine struct {
 	shards []*shard
 	conns  connections
 
-	// tickets are the iterations handed out; spent closes with the last.
+	// tickets are the iterations handed out; spent closes with the last, which
+	// was handed out at spentAt: forever until then.
 	tickets atomic.Int64
 	spent   chan struct{}
+	spentAt atomic.Int64
 
 	// Set when the run has ended: planned and never started, and under open load
 	// how many waited for a user.
@@ -189,6 +191,7 @@ func newEngine(m *mix, p Profile, dial dialFunc) *engine {
 	if e.until == e.from {
 		e.until = forever
 	}
+	e.spentAt.Store(int64(forever))
 	if p.Open() {
 		e.schedule = p.schedule()
 	}
@@ -210,6 +213,9 @@ func (e *engine) now() time.Duration { return time.Since(e.begin) }
 
 // over reports whether no new request may start.
 func (e *engine) over(now time.Duration) bool { return now >= e.until || e.stopped.Load() != 0 }
+
+// dueUntil is until when requests are due: what is in flight later is only awaited.
+func (e *engine) dueUntil() time.Duration { return min(e.until, time.Duration(e.spentAt.Load())) }
 
 // interrupt ends the run at once. Whoever sees first that the context has ended
 // calls it, so that nobody acts on one and not yet on the other.

@@ -103,7 +103,7 @@ type shard struct {
 
 	connections int64
 	onWire      int64   // requests written or begun to be, warm-up included
-	inFlight    float64 // ns that requests were in flight in the window, together
+	inFlight    float64 // ns that requests were in flight while any were due, together
 
 	steps  []step
 	kinds  []group // of a mix; nil where there is one kind alone
@@ -139,7 +139,7 @@ func (s *shard) record(e *engine, x sample) {
 	if x.written {
 		s.onWire++
 	}
-	s.inFlight += float64(max(0, min(x.done, e.until)-max(x.sent, e.from)))
+	s.inFlight += float64(max(0, min(x.done, e.dueUntil())-max(x.sent, e.from)))
 	if e.measured(x.due) {
 		s.measure(e, x)
 	}

@@ -197,7 +197,8 @@ type Generator struct {
 	OnWire int64 `json:"on_wire"`
 	// InFlight is the mean number of requests in flight as it follows from
 	// their times, InFlightSeen as it was counted at random moments; null where
-	// there were none. By Little's law they are equal.
+	// there were none. By Little's law they are equal. Both are of the time in
+	// which requests were due: what is awaited after that is not among them.
 	InFlight     float64  `json:"in_flight"`
 	InFlightSeen *float64 `json:"in_flight_seen"`
 }
@@ -300,8 +301,8 @@ func (e *engine) generator(s *Summary, all *shard) {
 	g := &s.Generator
 	g.LagP50, g.LagP99 = millis(all.lag.quantile(.5)), millis(all.lag.quantile(.99))
 	g.Waited, g.OnWire = e.waited, all.onWire
-	if s.Seconds > 0 {
-		g.InFlight = all.inFlight / float64(time.Second) / s.Seconds
+	if looked := e.looked(); looked > 0 {
+		g.InFlight = all.inFlight / float64(looked)
 	}
 	if len(e.looks) > 0 {
 		g.InFlightSeen = new(mean(e.looks))
