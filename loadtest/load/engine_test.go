@@ -222,6 +222,51 @@ func TestNothingStartsAfterTheWindow(t *testing.T) {
 	})
 }
 
+// What comes in the window counts, whenever it was due, and nothing else: twenty users
+// who wait a second each cannot see more than twenty answers a second.
+func TestRatesCountTheAnswersOfTheirTime(t *testing.T) {
+	bad := func(d time.Duration) script {
+		return func(i int64) string {
+			time.Sleep(d)
+			if i%2 == 0 {
+				return answer503
+			}
+			return answer200
+		}
+	}
+	const s, ms = time.Second, time.Millisecond
+	for _, tt := range []struct {
+		name                         string
+		p                            Profile
+		server                       script
+		seconds, throughput, goodput float64
+	}{
+		{"closed, the last of three rounds late", Profile{Executor: ConstantVUs, VUs: 20, Duration: 2500 * ms}, afterDelay(s), 2.5, 16, 16},
+		{"closed, the second of two late", Profile{Executor: ConstantVUs, VUs: 10, Duration: 4 * s}, afterDelay(3 * s), 4, 2.5, 2.5},
+		{"closed, the only one late", Profile{Executor: ConstantVUs, VUs: 10, Duration: 2 * s}, afterDelay(3 * s), 3, 10. / 3, 10. / 3},
+		{"closed, behind a warm-up", Profile{Executor: ConstantVUs, VUs: 20, Warmup: 1500 * ms, Duration: 4 * s}, afterDelay(s), 4, 20, 20},
+		{"closed, half bad", Profile{Executor: ConstantVUs, VUs: 20, Duration: 2500 * ms}, bad(s), 2.5, 16, 8},
+		{"shared and bounded", Profile{Executor: SharedIterations, VUs: 20, Iterations: 1000, Duration: 2500 * ms}, afterDelay(s), 2.5, 16, 16},
+		{"shared to the end", Profile{Executor: SharedIterations, VUs: 20, Iterations: 60}, afterDelay(s), 3, 20, 20},
+		{"ramping", Profile{Executor: RampingVUs, Start: users(20), Stages: []Stage{{users(20), 2500 * ms}}}, afterDelay(s), 2.5, 16, 16},
+		{"ramping, behind a warm-up", Profile{Executor: RampingVUs, Start: users(20), Warmup: 1500 * ms, Stages: []Stage{{users(20), 4 * s}}}, afterDelay(s), 4, 20, 20},
+		{"open, the last late", Profile{Executor: ConstantArrivalRate, Rate: perSecond(100), VUs: 1000, Timeout: 60 * s, Duration: 4 * s}, afterDelay(1900 * ms), 4, 52.75, 52.75},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, got := loadPipes(t, t.Context(), profile(tt.p), &pipes{script: tt.server})
+				near(t, "seconds", got.Seconds, tt.seconds, 1e-9)
+				near(t, "throughput", got.Throughput, tt.throughput, 1e-9)
+				near(t, "goodput", got.Goodput, tt.goodput, 1e-9)
+				for _, step := range got.Steps { // the only one there is
+					near(t, "throughput of the stage", step.Throughput, tt.throughput, 1e-9)
+					near(t, "goodput of the stage", step.Goodput, tt.goodput, 1e-9)
+				}
+			})
+		})
+	}
+}
+
 // LD03.
 func TestRunEndsWithinItsTimeout(t *testing.T) {
 	for _, tt := range []struct {

@@ -97,9 +97,11 @@ type shard struct {
 	bytes    int64 // of bodies
 
 	completed int64 // a full answer of any status
-	late      int64 // of those, after the window's end
-	lastDone  time.Duration
-	lastEnd   time.Duration // of all, failed ones too
+
+	// Full answers by when they came: in the window, and after its end.
+	within, after answered
+	lastDone      time.Duration // of the full answers
+	lastEnd       time.Duration // of all, failed ones too
 
 	connections int64
 	onWire      int64   // requests written or begun to be, warm-up included
@@ -108,6 +110,23 @@ type shard struct {
 	steps  []step
 	kinds  []group // of a mix; nil where there is one kind alone
 	series series
+}
+
+// answered counts full answers by the moment they came, whenever their requests were
+// due: those of the warm-up's requests that came in the window stand for those of the
+// window's that came after it.
+type answered struct{ all, ok int64 }
+
+func (a *answered) add(x sample) {
+	a.all++
+	if x.class == fine {
+		a.ok++
+	}
+}
+
+func (a *answered) merge(o answered) {
+	a.all += o.all
+	a.ok += o.ok
 }
 
 // sample is one request that has ended.
@@ -140,8 +159,25 @@ func (s *shard) record(e *engine, x sample) {
 		s.onWire++
 	}
 	s.inFlight += float64(max(0, min(x.done, e.dueUntil())-max(x.sent, e.from)))
+	s.lastEnd = max(s.lastEnd, x.done)
+	if x.status != 0 && x.done > e.from {
+		s.answer(e, x)
+	}
 	if e.measured(x.due) {
 		s.measure(e, x)
+	}
+}
+
+// answer takes in a full answer that came after the warm-up.
+func (s *shard) answer(e *engine, x sample) {
+	s.lastDone = max(s.lastDone, x.done)
+	if x.done > e.until {
+		s.after.add(x)
+		return
+	}
+	s.within.add(x)
+	if i := e.stepAt(x.done); i >= 0 && len(s.steps) > 0 {
+		s.steps[i].in.add(x)
 	}
 }
 
@@ -153,9 +189,8 @@ func (s *shard) measure(e *engine, x sample) {
 	s.lag.record(x.sent - x.due)
 	s.series.record(x.sent-e.from, x.done-e.from, response, x.class)
 	s.bytes += x.body
-	s.lastEnd = max(s.lastEnd, x.done)
-	if len(s.steps) > 0 {
-		s.recordStep(e, x)
+	if i := e.stepAt(x.due); i >= 0 && len(s.steps) > 0 {
+		s.steps[i].record(x)
 	}
 	if len(s.kinds) > 0 {
 		s.kinds[x.kind].record(x)
@@ -163,10 +198,6 @@ func (s *shard) measure(e *engine, x sample) {
 	if x.status != 0 {
 		s.statuses[x.status]++
 		s.completed++
-		s.lastDone = max(s.lastDone, x.done)
-		if x.done > e.until {
-			s.late++
-		}
 	}
 	if x.class == fine {
 		return
@@ -219,7 +250,8 @@ func (s *shard) merge(o *shard) {
 	s.series.merge(&o.series)
 	s.bytes += o.bytes
 	s.completed += o.completed
-	s.late += o.late
+	s.within.merge(o.within)
+	s.after.merge(o.after)
 	s.lastDone = max(s.lastDone, o.lastDone)
 	s.lastEnd = max(s.lastEnd, o.lastEnd)
 	s.connections += o.connections

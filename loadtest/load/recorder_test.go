@@ -147,8 +147,8 @@ func TestShardsMergeIntoOneRun(t *testing.T) {
 	switch {
 	case r.ok.count() != 1, r.censored.count() != 1, r.errors != 2, a.service.count() != 4, a.lag.max != 3:
 		t.Error("times are missing")
-	case a.completed != 2, a.late != 1, a.bytes != 3, a.lastDone != 9, a.lastEnd != 9, a.connections != 1, a.onWire != 4, a.inFlight != 4+6+4+3:
-		t.Errorf("%+v", []any{a.completed, a.late, a.bytes, a.lastDone, a.lastEnd, a.connections, a.onWire, a.inFlight})
+	case a.completed != 2, a.within != answered{1, 1}, a.after != answered{1, 0}, a.bytes != 3, a.lastDone != 9, a.lastEnd != 9, a.connections != 1, a.onWire != 4, a.inFlight != 4+6+4+3:
+		t.Errorf("%+v", []any{a.completed, a.within, a.after, a.bytes, a.lastDone, a.lastEnd, a.connections, a.onWire, a.inFlight})
 	case a.errors[protocol] != 1, a.examples[protocol] == "", a.statuses[500] != 1:
 		t.Errorf("%v %v", a.errors, a.examples)
 	case len(a.series.slots) != 1, a.series.slots[0].sent != 4, a.series.slots[0].ok != 1, a.series.slots[0].failed != 3:

@@ -108,7 +108,7 @@ func TestMaxRateSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := s.Search
-		near(t, "saturation", *f.Saturation, 400+64/2, 5) // those in flight at the end count too
+		near(t, "saturation", *f.Saturation, 400, 5)
 		if *f.Lo < 385 || *f.Lo > 405 || *f.Hi < 400 || *f.Hi > *f.Lo*searchInterval+.01 || !f.Confirmed {
 			t.Errorf("[%v, %v], confirmed %v", *f.Lo, *f.Hi, f.Confirmed)
 		}

@@ -39,15 +39,13 @@ func (g *group) requests(lost *distribution) Requests {
 type step struct {
 	// Requests that were due in it, whenever they ended.
 	group
-	// What ended in it, whenever it was due: the rate at which the target
-	// worked then.
-	doneIn, okIn int64
+	// What was answered in it: the rate at which the target worked then.
+	in answered
 }
 
 func (s *step) merge(o *step) {
 	s.group.merge(&o.group)
-	s.doneIn += o.doneIn
-	s.okIn += o.okIn
+	s.in.merge(o.in)
 }
 
 // stepAt is the stage that a moment belongs to, -1 for one before or after all.
@@ -56,18 +54,6 @@ func (e *engine) stepAt(t time.Duration) int {
 		return -1
 	}
 	return sort.Search(len(e.stages), func(i int) bool { return e.stages[i].to > t })
-}
-
-func (s *shard) recordStep(e *engine, x sample) {
-	if i := e.stepAt(x.due); i >= 0 {
-		s.steps[i].record(x)
-	}
-	if i := e.stepAt(x.done); i >= 0 && x.status != 0 {
-		s.steps[i].doneIn++
-		if x.class == fine {
-			s.steps[i].okIn++
-		}
-	}
 }
 
 // steps are the results of the stages that took time, as far as the run came.
@@ -96,7 +82,7 @@ func (e *engine) steps(all *shard) []Step {
 			At: (stage.from - e.from).Seconds(), Seconds: length,
 			From: level(stage.start).String(), To: level(stage.end).String(),
 			Requests: r,
-			Offered:  float64(r.Planned) / length, Throughput: float64(s.doneIn) / length, Goodput: float64(s.okIn) / length,
+			Offered:  float64(r.Planned) / length, Throughput: float64(s.in.all) / length, Goodput: float64(s.in.ok) / length,
 			ResponseTime: s.times(), OKResponseTime: s.ok.times(),
 		})
 	}

@@ -17,15 +17,19 @@ type Summary struct {
 	Interrupted bool   `json:"interrupted"`
 
 	// Seconds is the measured window, warm-up not included: the duration, or
-	// less where iterations or an interrupt ended it. Where most answers came
-	// only after it (they take longer than the window lasts) it runs to the
-	// last answer, so that rates stay those of real time.
+	// less where iterations or an interrupt ended it. Where more answers came
+	// after it than in it (they take longer than the window lasts) it runs to
+	// the last answer, so that rates stay those of real time.
 	Seconds float64 `json:"seconds"`
 
 	Requests Requests `json:"requests"`
 
-	// Offered counts planned, Throughput completed, Goodput ok requests.
-	Offered    float64 `json:"offered"`
+	// Offered is planned requests per second in which they were due.
+	Offered float64 `json:"offered"`
+	// Throughput is full answers per second, Goodput ok ones: those that came
+	// in the measured window, the warm-up's last among them and what was still
+	// awaited at its end not. So neither can be more than the target did, and
+	// times Seconds they need not be the requests that are completed or ok.
 	Throughput float64 `json:"throughput"`
 	Goodput    float64 `json:"goodput"`
 
@@ -273,7 +277,8 @@ func (e *engine) summary() *Summary {
 	return s
 }
 
-// window is the length of the measured window as it was.
+// window is the length of the measured window: while requests were due, or to the
+// last answer where iterations end the run.
 func (e *engine) window(all *shard) time.Duration {
 	end := e.until
 	if stopped := time.Duration(e.stopped.Load()); stopped != 0 {
@@ -281,20 +286,23 @@ func (e *engine) window(all *shard) time.Duration {
 	} else if e.p.Iterations > 0 {
 		end = min(end, all.lastEnd)
 	}
-	if 2*all.late > all.completed {
-		end = max(end, all.lastDone)
-	}
 	return max(0, end-e.from)
 }
 
 func (e *engine) rates(s *Summary, all *shard) {
-	s.Seconds = e.window(all).Seconds()
-	if s.Seconds == 0 {
+	window := e.window(all)
+	if window == 0 {
 		return
 	}
-	s.Offered = float64(s.Requests.Planned) / s.Seconds
-	s.Throughput = float64(s.Requests.Completed) / s.Seconds
-	s.Goodput = float64(s.Requests.OK) / s.Seconds
+	s.Offered = float64(s.Requests.Planned) / window.Seconds()
+	answers := all.within
+	if all.after.all > answers.all {
+		answers.merge(all.after)
+		window = all.lastDone - e.from
+	}
+	s.Seconds = window.Seconds()
+	s.Throughput = float64(answers.all) / s.Seconds
+	s.Goodput = float64(answers.ok) / s.Seconds
 }
 
 func (e *engine) generator(s *Summary, all *shard) {
