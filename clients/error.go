@@ -72,7 +72,8 @@ type Error struct {
 	Kind Kind
 	Err  error
 
-	// Attempts is how many tries on the wire were made.
+	// Attempts is how many tries on the wire were made, those included that got
+	// no connection, but not one that found no place in the pool.
 	Attempts int
 }
 

@@ -165,10 +165,20 @@ func counted(resp *Response, err error, attempts int) (*Response, error) {
 		if !ok {
 			e = &Error{Kind: Protocol, Err: err}
 		}
-		return nil, &Error{Kind: e.Kind, Err: e.Err, Attempts: attempts}
+		return nil, &Error{Kind: e.Kind, Err: e.Err, Attempts: AttemptsOnWire(e, attempts)}
 	}
 	resp.Attempts = attempts
 	return resp, nil
+}
+
+// AttemptsOnWire is how many of tried attempts, the last of which ended with err,
+// count as [Error.Attempts]: one that found no place in the pool has not even
+// dialed.
+func AttemptsOnWire(err *Error, tried int) int {
+	if err.Kind == PoolExhausted {
+		return tried - 1
+	}
+	return tried
 }
 
 // DrainLimit is how much of a response that is not wanted any more is read, in

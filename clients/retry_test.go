@@ -248,6 +248,20 @@ func TestLoopReturnsTheLastAnswer(t *testing.T) {
 	}
 }
 
+// A request that found no place in the pool has not even dialed.
+func TestNoPlaceInThePoolIsNoAttempt(t *testing.T) {
+	for tries, kinds := range [][]clients.Kind{{clients.PoolExhausted}, {clients.Reset, clients.PoolExhausted}} {
+		tried := 0
+		_, err := retry().Do(t.Context(), &clients.Request{Method: "GET"}, func(context.Context, *clients.Request) (*clients.Response, error) {
+			tried++
+			return nil, &clients.Error{Kind: kinds[tried-1]}
+		})
+		if e, ok := errors.AsType[*clients.Error](err); !ok || e.Kind != clients.PoolExhausted || e.Attempts != tries {
+			t.Errorf("%v: got %#v, want %d attempts", kinds, err, tries)
+		}
+	}
+}
+
 func TestLoopCountsAttemptsOfAnError(t *testing.T) {
 	shared := &clients.Error{Kind: clients.Reset, Err: io.EOF}
 	_, err := retry().Do(t.Context(), &clients.Request{Method: "GET"}, func(context.Context, *clients.Request) (*clients.Response, error) {

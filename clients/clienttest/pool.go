@@ -20,7 +20,7 @@ func poolCases() []testCase {
 		rule("unasked-bytes-idle", "bytes that come on an idle connection are never the next answer (RFC 9112, section 9.2)", unaskedBytesIdle),
 		rule("connection-close", "a connection that upstream announces to close is not used again (RFC 9112, section 9.6)", connectionClose),
 		rule("keep-alive-off", "pool.keep_alive: false opens a connection per request and says Connection: close", keepAliveOff),
-		rule("max-conns", "never more than pool.max_conns connections at once; who finds none free waits or fails with kind pool_exhausted", maxConns),
+		rule("max-conns", "never more than pool.max_conns connections at once; who finds none free waits, or fails with kind pool_exhausted and no attempt", maxConns),
 		rule("idle-timeout", "an idle connection is closed after pool.idle_timeout, not before", idleTimeout),
 		rule("pool-library", "pool.policy: library leaves the pool as the library ships it: many users at once are served", poolLibrary),
 		rule("stale-get", "a GET survives that upstream closes an idle connection just as it is sent (golang/go#19943, caddyserver/caddy#6452)", staleGet),
@@ -194,7 +194,9 @@ func maxConns(c *check) {
 			defer c.recover()
 			resp, err := cl.Do(c.ctx, get("/"))
 			if err != nil {
-				c.kind(err, clients.PoolExhausted)
+				if e := c.kind(err, clients.PoolExhausted); e != nil && e.Attempts != 0 {
+					c.errorf("%d attempts of a request that found no connection, want 0", e.Attempts)
+				}
 				return
 			}
 			c.whole(resp)

@@ -165,7 +165,7 @@ func (c *client) Do(ctx context.Context, req *clients.Request) (*clients.Respons
 	}
 	resp, err := c.attempt(ctx, req, deadline)
 	if err != nil {
-		err.Attempts = 1
+		err.Attempts = clients.AttemptsOnWire(err, 1)
 		return nil, err
 	}
 	resp.Attempts = 1

@@ -125,8 +125,9 @@ func TestNoFreeConnectionIsPoolExhausted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Do(context.Background(), get("/")); clients.KindOf(err) != clients.PoolExhausted {
-		t.Errorf("got %v, want pool_exhausted", err)
+	_, err = c.Do(context.Background(), get("/"))
+	if e, ok := errors.AsType[*clients.Error](err); !ok || e.Kind != clients.PoolExhausted || e.Attempts != 0 {
+		t.Errorf("got %#v, want pool_exhausted after no attempt", err)
 	}
 	held.End(nil)
 	whole(t, c, get("/"))
