@@ -19,6 +19,7 @@ import (
 func bodyCases() []testCase {
 	return []testCase{
 		rule("streaming-request", "a request body goes upstream while it is still being given: memory stays bounded (hashicorp/go-retryablehttp#145)", streamingRequest),
+		rule("head-before-upload", "the head of an upload, and each piece of its body, goes upstream before the next piece is there: else upstream's timeout for heads cuts off a caller who pauses", headBeforeUpload),
 		rule("streaming-response", "a response body comes while upstream is still giving it (go-resty/resty#751)", streamingResponse),
 		rule("large-bodies", "a megabyte each way is the same bytes on the other side", largeBodies),
 		rule("truncated-length", "a body that ends before its length is an error of kind protocol (golang/go#23643)", truncated("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n12345", false)),
@@ -67,6 +68,46 @@ func streamingRequest(c *check) {
 			c.ok(cl, req, strconv.Itoa(2*piece))
 		})
 		_ = r.Close()
+	}
+}
+
+func headBeforeUpload(c *check) {
+	arrived, ended := make(chan string, 1), make(chan struct{})
+	u := c.serve(func(p *peer) {
+		h, err := p.head()
+		if err != nil {
+			return
+		}
+		arrived <- "head"
+		body, first := p.body(h), make([]byte, 5)
+		if _, err := io.ReadFull(body, first); err != nil {
+			return
+		}
+		arrived <- "piece"
+		rest, _ := io.ReadAll(body)
+		p.send(ok(string(first) + string(rest)))
+	})
+	c.onEnd(func() { close(ended) })
+	for _, length := range []int64{10, -1} {
+		cl := c.client(u) // upstream answers one request a connection
+		r, w := io.Pipe()
+		c.onEnd(func() { _ = r.Close() })
+		c.running.Go(func() {
+			for _, piece := range []string{"first", "other"} {
+				select {
+				case <-arrived:
+				case <-ended:
+					return
+				}
+				_, _ = io.WriteString(w, piece)
+			}
+			_ = w.Close()
+		})
+		req := streaming("/", r)
+		req.ContentLength = length
+		c.returns(fmt.Sprintf("an upload of length %d, each piece of which waits for upstream to see what is before it", length), func() {
+			c.ok(cl, req, "firstother")
+		})
 	}
 }
 

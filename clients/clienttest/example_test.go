@@ -305,24 +305,39 @@ func (x *exchange) send(req *clients.Request, t clients.Timeouts) error {
 	return nil
 }
 
+// upload sends what there is before it waits for more: the head, then each piece.
 func upload(bw *bufio.Writer, src io.Reader, length int64) error {
+	if err := bw.Flush(); err != nil {
+		return err
+	}
 	if length < 0 {
 		chunks := httputil.NewChunkedWriter(bw)
-		if _, err := io.Copy(chunks, src); err != nil {
+		if _, err := io.Copy(eager{chunks, bw}, src); err != nil {
 			return err
 		}
 		_ = chunks.Close()
 		_, _ = bw.WriteString("\r\n")
 		return bw.Flush()
 	}
-	n, err := io.Copy(bw, src)
+	n, err := io.Copy(eager{bw, bw}, src)
 	if err == nil && n != length {
 		return fail(clients.BadRequest, errors.New("a body of another length than announced"))
 	}
-	if err == nil {
-		err = bw.Flush()
-	}
 	return err
+}
+
+// eager writes to what ends in bw, and keeps nothing there.
+type eager struct {
+	io.Writer
+	bw *bufio.Writer
+}
+
+func (w eager) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err == nil {
+		err = w.bw.Flush()
+	}
+	return n, err
 }
 
 // receive reads the response head.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,7 @@ func faultCases() []testCase {
 		rule("status-000", "a status below 100 is none: kind protocol (RFC 9110, section 15)", badHead("HTTP/1.1 000 x\r\nContent-Length: 0\r\n\r\n")),
 		rule("head-too-large", "a response head beyond limits.header: kind response_too_large", headTooLarge),
 		rule("upload-reset", "upstream resets during an upload: kind reset", uploadReset),
+		rule("upload-cut", "upstream ends the connection while the caller pauses in an upload: kind reset, whether that is noticed at once or with the caller's next bytes", uploadCut),
 		rule("early-response", "an answer that comes during an upload is read, and ends the upload (golang/go#15527, valyala/fasthttp#1348)", earlyResponse),
 	}
 }
@@ -239,6 +241,44 @@ func uploadReset(c *check) {
 	c.returns("an upload that upstream reset", func() {
 		c.fails(c.client(u), streaming("/", zeros{}), clients.Reset)
 	})
+}
+
+func uploadCut(c *check) {
+	for _, reset := range []bool{false, true} {
+		begun, ended := make(chan bool, 1), make(chan struct{})
+		u := c.serve(func(p *peer) {
+			if _, err := p.head(); err != nil {
+				return
+			}
+			if reset {
+				p.reset()
+			}
+			begun <- true
+		})
+		c.onEnd(func() { close(ended) })
+		for _, length := range []int64{10, -1} {
+			cl := c.client(u)
+			r, w := io.Pipe()
+			c.onEnd(func() { _ = r.Close() })
+			c.running.Go(func() {
+				_, _ = io.WriteString(w, "first")
+				select {
+				case <-begun:
+				case <-ended:
+					return
+				}
+				u.closedButFor(0)
+				_, _ = io.WriteString(w, "other")
+				_ = w.Close()
+			})
+			req := streaming("/", r)
+			req.ContentLength = length
+			c.returns(fmt.Sprintf("an upload of length %d that upstream cut (by a reset: %t)", length, reset), func() {
+				c.fails(cl, req, clients.Reset)
+			})
+			_ = r.Close()
+		}
+	}
 }
 
 func earlyResponse(c *check) {

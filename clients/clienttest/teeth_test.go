@@ -313,6 +313,12 @@ func wrongClients(t *testing.T) map[string]Factory {
 			return n, err
 		}), b.Close}
 	})
+	hoarding := asks(func(r *http.Request) {
+		if r.Body != nil {
+			whole, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(whole))
+		}
+	})
 	plain := does(func(cl clients.Client, ctx context.Context, req *clients.Request) (*clients.Response, error) {
 		resp, err := cl.Do(ctx, req)
 		if err != nil {
@@ -425,12 +431,8 @@ func wrongClients(t *testing.T) map[string]Factory {
 			}
 		}),
 
-		"streaming-request": asks(func(r *http.Request) {
-			if r.Body != nil {
-				whole, _ := io.ReadAll(r.Body)
-				r.Body = io.NopCloser(bytes.NewReader(whole))
-			}
-		}),
+		"streaming-request":  hoarding,
+		"head-before-upload": hoarding,
 		"streaming-response": bodies(func(b io.ReadCloser) io.ReadCloser {
 			whole, _ := io.ReadAll(b)
 			return body{bytes.NewReader(whole), b.Close}
@@ -489,6 +491,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		"status-000":         wire("HTTP/1.1 000", "HTTP/1.1 200"),
 		"head-too-large":     keys(func(s *clients.Settings) { s.Limits.Header = conf.MiB }),
 		"upload-reset":       misnames(clients.Reset, clients.Protocol),
+		"upload-cut":         misnames(clients.Reset, clients.TimeoutBody),
 		"early-response": answers(func(r *http.Response) {
 			if r.StatusCode == 413 {
 				r.StatusCode = 502

@@ -33,6 +33,7 @@ type conn struct {
 	phase    phase
 	uses     int       // exchanges begun, this one included
 	unsent   bool      // the request's first write failed, and nothing went out
+	ahead    int       // bytes that are out although the library has yet to write them
 	got      bool      // something of the response came
 	given    time.Time // the library's deadline: the request's or the attempt's, if it has no body
 	readBy   bool      // a read deadline is set
@@ -84,8 +85,33 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 // SetWriteDeadline does nothing: Write sets the deadline.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
+// Write leaves out what sendAhead has sent.
 func (c *conn) Write(p []byte) (int, error) {
-	first := c.phase != sending
+	out := min(len(p), c.ahead)
+	if out == 0 {
+		return c.send(p)
+	}
+	c.ahead -= out
+	if out == len(p) {
+		return out, nil
+	}
+	n, err := c.send(p[out:])
+	return out + n, err
+}
+
+// sendAhead sends what the library has put into its buffer, or is about to, and
+// would write only once the buffer is full or the body whole.
+func (c *conn) sendAhead(p []byte) error {
+	n, err := c.send(p)
+	c.ahead += n
+	return err
+}
+
+// begun reports whether something of the request is out.
+func (c *conn) begun() bool { return c.phase == sending }
+
+func (c *conn) send(p []byte) (int, error) {
+	first := !c.begun()
 	if first {
 		c.begin()
 	} else {
@@ -99,7 +125,7 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) begin() {
-	c.phase, c.got, c.err = sending, false, nil
+	c.phase, c.got, c.ahead, c.err = sending, false, 0, nil
 	c.uses++
 	if c.writeBy {
 		c.writeBy = false

@@ -220,8 +220,14 @@ func (x *exchange) classify(err error) *clients.Error {
 // upload is the request body on its way through the library, which reads it on
 // the caller's goroutine. That makes it the one place that can watch for
 // cancellation before the head, as long as it is read.
+//
+// The library's writer keeps the head, and a body of known length, until 4 KiB are
+// there or all is. A caller who pauses would keep upstream waiting for the head of
+// his request, and be cut off by upstream's timeout for heads. So what is there goes
+// out before more is waited for.
 type upload struct {
 	x    *exchange
+	head *fasthttp.RequestHeader // nil once it is out
 	body io.Reader
 	left int64 // bytes to come, negative if unknown
 }
@@ -235,8 +241,10 @@ func (u *upload) Read(p []byte) (n int, err error) {
 			n, err = 0, uploadError(fmt.Errorf("panic: %v", v))
 		}
 	}()
-	if c := connOf(u.x.lib); c != nil {
-		u.x.watch(c)
+	c := connOf(u.x.lib)
+	u.x.watch(c)
+	if err := u.sendHead(c); err != nil {
+		return 0, err
 	}
 	n, err = u.body.Read(p)
 	switch known := u.left >= 0; {
@@ -250,8 +258,23 @@ func (u *upload) Read(p []byte) (n int, err error) {
 		err = &clients.Error{Kind: clients.Canceled, Err: context.Cause(u.x.ctx)}
 	case err != nil && err != io.EOF:
 		err = uploadError(err)
+	case n > 0 && u.left > 0:
+		// The last piece is the library's to send, after a look whether the
+		// body is longer than it said; and so are chunks, which it flushes.
+		err = c.sendAhead(p[:n])
 	}
 	return n, err
+}
+
+// sendHead sends the head if it is in the library's buffer. One that is too long for
+// it has gone out.
+func (u *upload) sendHead(c *conn) error {
+	head := u.head
+	u.head = nil
+	if head == nil || c.begun() {
+		return nil
+	}
+	return c.sendAhead(head.Header())
 }
 
 // uploadError is downstream's fault, unless err knows better.

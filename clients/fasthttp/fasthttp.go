@@ -13,6 +13,8 @@
 //     without a wait (MaxIdemponentCallAttempts); the policy's loop does it, and
 //     an idempotent request on a connection that turns out dead is sent once more,
 //     as by net/http;
+//   - an upload is sent as it comes, its head first: the library would hold back
+//     what does not fill its buffer;
 //   - connections are dialed as for all clients, and bound reads and writes by the
 //     timeouts of [clients.Timeouts]: the library has one deadline for head and
 //     body together.
@@ -244,7 +246,7 @@ func (c *client) send(ctx context.Context, req *clients.Request, deadline time.T
 	c.fill(out, req)
 	out.SetTimeout(limit)
 	if req.Body != nil {
-		x.up = upload{x: x, body: req.Body, left: req.ContentLength}
+		x.up = upload{x: x, head: &out.Header, body: req.Body, left: req.ContentLength}
 		out.SetBodyStream(&x.up, int(req.ContentLength))
 	}
 	err := c.host.Do(out, x.lib)

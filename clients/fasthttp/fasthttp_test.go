@@ -2,6 +2,7 @@ package fasthttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"gatebench/clients"
@@ -59,9 +61,11 @@ func serve(conn net.Conn, n int, answer func(*http.Request, int) string) {
 		if err != nil {
 			return
 		}
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
 			return
 		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		a := answer(r, n)
 		if a == "" {
 			return
@@ -354,6 +358,57 @@ func TestBodyLongerThanItsLengthIsRefused(t *testing.T) {
 	req.Method, req.Body, req.ContentLength = "POST", strings.NewReader("1234567890"), 5
 	if _, err := c.Do(context.Background(), req); clients.KindOf(err) != clients.BadRequest {
 		t.Errorf("got %v, want bad_request", err)
+	}
+}
+
+// What is sent ahead must stand on the wire once, however head and body lie in the
+// library's buffer of 4096 bytes.
+func TestUploadStandsOnTheWireOnce(t *testing.T) {
+	s := settings(t, func(r *http.Request, _ int) string {
+		body, _ := io.ReadAll(r.Body)
+		return ok(fmt.Sprint(len(r.Header.Get("X-Pad")), " ", string(body)))
+	})
+	c := newClient(t, s)
+	paddings := []int{0, 3 << 10, 9 << 10}
+	for n := 3960; n < 4100; n++ { // a head of 4096 bytes is among them
+		paddings = append(paddings, n)
+	}
+	for _, padding := range paddings {
+		for _, size := range []int{1, 2, 100, 20_000} {
+			for _, length := range []int64{int64(size), -1} {
+				body := strings.Repeat("0123456789", size/10+1)[:size]
+				req := get("/")
+				req.Method, req.Body, req.ContentLength = "POST", iotest.HalfReader(strings.NewReader(body)), length
+				req.Fields.Add("X-Pad", strings.Repeat("p", padding))
+				if got, want := whole(t, c, req), fmt.Sprint(padding, " ", body); got != want {
+					t.Fatalf("padding %d, body of %d, length %d: arrived %d bytes %.20q, want %d bytes %.20q", padding, size, length, len(got), got, len(want), want)
+				}
+			}
+		}
+	}
+	if n := s.Dialer.Opened(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// A body longer than it said must not look whole to upstream.
+func TestBodyLongerThanItsLengthNeverArrives(t *testing.T) {
+	var arrived atomic.Int64
+	s := settings(t, func(r *http.Request, _ int) string {
+		if r.Method == "POST" {
+			arrived.Add(1)
+		}
+		return ok("-")
+	})
+	c := newClient(t, s)
+	req := get("/")
+	req.Method, req.Body, req.ContentLength = "POST", iotest.OneByteReader(strings.NewReader("1234567890")), 5
+	if _, err := c.Do(context.Background(), req); clients.KindOf(err) != clients.BadRequest {
+		t.Errorf("got %v, want bad_request", err)
+	}
+	whole(t, c, get("/"))
+	if n := arrived.Load(); n != 0 {
+		t.Error("upstream saw a complete request")
 	}
 }
 
