@@ -254,7 +254,7 @@ func (r Request) prepare(c *conf.Check, at string, t Target, base *url.URL, once
 			break // one line's problems are enough
 		}
 	}
-	return k, nil
+	return k, nil //nolint:nilerr // c has it: the caller asks c once, for all kinds
 }
 
 func hasField(headers map[string]string, name string) bool {

@@ -19,7 +19,7 @@ func (e *engine) openLoad(w waker) {
 	defer l.users.Wait()
 
 	total := e.schedule.before(e.until)
-	for i := int64(0); i < total; i++ {
+	for i := range total {
 		due := l.due(i)
 		now := e.now()
 		if now < due {

@@ -101,8 +101,8 @@ func (b *bench) users(ctx context.Context, t *table, n int, p99, megabytes float
 		return
 	}
 	t.row(what+": errors", fmt.Sprintf("%d of %d", sum.Requests.Failed, sum.Requests.Sent), "0", sum.Requests.Failed == 0 && sum.Requests.Sent > 0)
-	t.atMost(what+": p99 of (response − 1 s)", f.p99-1000, p99, " ms", "")
-	t.atMost(what+": memory of the generator", float64(f.memory)/1e6, megabytes, " MB", "")
+	t.atMost(what+": p99 of (response − 1 s)", f.p99-1000, p99, " ms")
+	t.atMost(what+": memory of the generator", float64(f.memory)/1e6, megabytes, " MB")
 }
 
 // overshoot is how much longer than its duration a run takes, start and end of the
@@ -123,5 +123,5 @@ func (b *bench) overshoot(ctx context.Context, t *table, length time.Duration) {
 		t.missing(what, err)
 		return
 	}
-	t.atMost(what, float64((f.wall-length).Microseconds())/1000, 50, " ms", "")
+	t.atMost(what, float64((f.wall-length).Microseconds())/1000, 50, " ms")
 }

@@ -34,8 +34,8 @@ func (t *table) row(what, measured, asked string, pass bool) {
 }
 
 // atMost is a row of a figure with an upper bound.
-func (t *table) atMost(what string, got, most float64, unit, note string) {
-	t.row(what, strings.TrimSpace(fmt.Sprintf("%.4g%s %s", got, unit, note)), fmt.Sprintf("≤ %.4g%s", most, unit), got <= most)
+func (t *table) atMost(what string, got, most float64, unit string) {
+	t.row(what, fmt.Sprintf("%.4g%s", got, unit), fmt.Sprintf("≤ %.4g%s", most, unit), got <= most)
 }
 
 // near is a row of a figure that is known.

@@ -41,7 +41,7 @@ type target struct {
 
 // serveTarget listens on a free port, says which, and serves until ctx ends.
 func serveTarget(ctx context.Context, c targetConfig, out io.Writer) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (b *bench) vegeta(ctx context.Context, path string, core int, url string, a
 	if err != nil {
 		return figures{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	results := filepath.Join(dir, "results.bin")
 	_, u, err := b.run(ctx, core, "GET "+url, append([]string{path, "attack", "-output=" + results}, args...)...)
 	if err != nil {

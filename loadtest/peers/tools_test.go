@@ -52,7 +52,7 @@ func TestOutputsOfPeersAreRead(t *testing.T) {
 func TestTableFailsWithARow(t *testing.T) {
 	var out bytes.Buffer
 	tb := &table{w: &out}
-	tb.atMost("low enough", 1, 2, " ms", "")
+	tb.atMost("low enough", 1, 2, " ms")
 	tb.near("near enough", 1.05, 1, .1, "")
 	if err := tb.verdict(); err != nil {
 		t.Error(err)

@@ -55,7 +55,7 @@ func (b *bench) omission(ctx context.Context, t *table) {
 		t.missing("a stalling target", err)
 		return
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	log := filepath.Join(dir, "response.hlog")
 	length := b.seconds(60, 10)
 	f, _, err := b.load(ctx, -1, "--url", s.url(), "--rate", "100", "--duration", length.String(), "--hdr", log)
@@ -252,7 +252,7 @@ func (b *bench) killed(ctx context.Context, t *table) {
 	planned := int64(200 * length.Seconds())
 	t.row("a target killed halfway: counts", fmt.Sprintf("%d ok, %v", r.OK, sum.Errors), fmt.Sprintf("%d in all; refused and reset alone", planned),
 		r.OK+r.Failed == planned && sum.Errors["refused"]+sum.Errors["reset"] == r.Failed && r.OK > planned/3 && r.Failed > planned/3)
-	t.atMost("a target killed halfway: overshoot", float64((f.wall-length).Microseconds())/1000, 100, " ms", "")
+	t.atMost("a target killed halfway: overshoot", float64((f.wall-length).Microseconds())/1000, 100, " ms")
 }
 
 // counts compares what the engine wrote with what the backend read.
