@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ func (f loadFlags) profile(cmd *cobra.Command, w *world) (load.Profile, error) {
 			return p, err
 		}
 		if p, err = cfg.Profile(f.profileName); err != nil {
-			return p, exit(exitUsage, "%w", err)
+			return p, exit(exitUsage, "%s: %w", f.file, err)
 		}
 	} else if f.profileName != "" {
 		return p, conf.Problem{Path: "profile", Message: "names a profile of a file: give that with -f"}
@@ -133,10 +134,15 @@ func (f loadFlags) profile(cmd *cobra.Command, w *world) (load.Profile, error) {
 	if f.file == "" || cmd.Flags().Changed("seed") {
 		p.Seed = f.seed
 	}
-	if f.saturation > 0 {
+	var c conf.Check
+	c.That(f.file == "" || p.Executor != load.MaxRateSearch || len(f.thresholds) == 0, "threshold",
+		"is not used with a profile of executor %s: its objective says what is to be met", load.MaxRateSearch)
+	if cmd.Flags().Changed("saturation") {
+		c.That(f.saturation > 0, "saturation", "must be above 0")
+		c.That(err != nil || p.OfSaturation(), "saturation", "is not used: no rate is a share of it, like 45%%")
 		p = p.At(f.saturation)
 	}
-	return p, err
+	return p, errors.Join(err, c.Err())
 }
 
 // shape reads the flags as a load shape; which executor is meant follows from the
@@ -153,6 +159,9 @@ func (f loadFlags) shape() (load.Profile, error) {
 			return p, conf.Problem{Path: "rate", Message: err.Error()}
 		}
 		p.Rate = r
+	}
+	if f.start != "" && len(f.stages) == 0 {
+		return p, conf.Problem{Path: "start", Message: "is what the first stage starts from: give stages with --stage"}
 	}
 	switch {
 	case f.file != "":
@@ -254,6 +263,11 @@ func runLoad(cmd *cobra.Command, w *world, f loadFlags) error {
 	if err := errors.Join(terr, perr, oerr); err != nil {
 		return flagError(err)
 	}
+	histograms, err := openHistograms(f.histograms)
+	if err != nil {
+		return exit(exitCannotRun, "%w", err)
+	}
+	defer histograms.abandon()
 	show := showProgress(w, f.json)
 	s, err := load.Run(cmd.Context(), t, p, show)
 	if show != nil {
@@ -268,10 +282,8 @@ func runLoad(cmd *cobra.Command, w *world, f loadFlags) error {
 	if err := writeSummary(w, s, f.json); err != nil {
 		return exit(exitCannotRun, "%w", err)
 	}
-	if f.histograms != "" {
-		if err := writeHistograms(f.histograms, s); err != nil {
-			return exit(exitCannotRun, "%w", err)
-		}
+	if err := histograms.write(s); err != nil {
+		return exit(exitCannotRun, "%w", err)
 	}
 	return concluded(s, thresholds)
 }
@@ -314,12 +326,52 @@ func concluded(s *load.Summary, thresholds load.Objective) error {
 	return nil
 }
 
-func writeHistograms(path string, s *load.Summary) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
+// histogramFile is the file of --hdr, nil where none was asked for.
+type histogramFile struct {
+	*os.File
+	made bool // and not written yet
+}
+
+// openHistograms opens the file before the run: that it cannot be written is to be
+// known before the time is spent. What it held stays until there is something new.
+func openHistograms(path string) (*histogramFile, error) {
+	if path == "" {
+		return nil, nil
 	}
-	return errors.Join(s.WriteHistograms(f), f.Close())
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	made := errors.Is(err, fs.ErrNotExist)
+	if made {
+		f, err = os.Create(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &histogramFile{f, made}, nil
+}
+
+func (h *histogramFile) write(s *load.Summary) error {
+	if h == nil {
+		return nil
+	}
+	h.made = false
+	// A pipe or a terminal has nothing to cut off.
+	if info, err := h.Stat(); err == nil && info.Mode().IsRegular() {
+		if err := h.Truncate(0); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.WriteHistograms(h), h.Close())
+}
+
+// abandon closes the file, and removes one that was made for nothing.
+func (h *histogramFile) abandon() {
+	if h == nil {
+		return
+	}
+	_ = h.Close() // of a written one it is closed already
+	if h.made {
+		_ = os.Remove(h.Name())
+	}
 }
 
 func writeSummary(w *world, s *load.Summary, asJSON bool) error {

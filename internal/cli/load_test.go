@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -130,6 +132,20 @@ func TestLoadThresholdsDecideTheExit(t *testing.T) {
 
 func TestLoadRefusesWhatItWouldIgnore(t *testing.T) {
 	url, seen := target(t)
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	none := file("none.yaml", "version: 1\n")
+	two := file("two.yaml", `
+version: 1
+profiles:
+  search: {executor: max-rate-search, duration: 1s, objective: {p99: "< 1s"}}
+  steady: {executor: constant-vus, vus: 1, duration: 1s}
+`)
 	for _, tt := range []struct{ args, says string }{
 		{"", "how much?"},
 		{"--vus 1", "--duration"},
@@ -141,6 +157,19 @@ func TestLoadRefusesWhatItWouldIgnore(t *testing.T) {
 		{"-f x.yaml --vus 1", "file"},
 		{"--profile x --vus 1 --duration 1s", "--profile"},
 		{"-f /no/such.yaml", "no/such"},
+		{"-f " + none, none + ": there is no profile in this file"},
+		{"-f " + none + " --profile x", none + ": there is no profile in this file"},
+		{"-f " + two, two + ": which of the 2 profiles? they are search, steady"},
+		{"-f " + two + " --profile steadi", "did you mean steady?"},
+		{"-f " + two + " --profile search --threshold p99<1s", "--threshold: is not used with a profile of executor max-rate-search"},
+		{"-f " + two + " --profile steady --saturation 400", "--saturation: is not used"},
+		{"--rate 10/s --duration 1s --saturation 400", "--saturation: is not used"},
+		{"--vus 1 --duration 1s --saturation 400", "--saturation: is not used"},
+		{"--rate 45% --duration 1s --saturation 0", "--saturation: must be above 0"},
+		{"--rate 45% --duration 1s --saturation -3", "--saturation: must be above 0"},
+		{"--vus 1 --duration 1s --start 5", "--start: is what the first stage starts from"},
+		{"--rate 10/s --duration 1s --start 5/s", "--start: is what the first stage starts from"},
+		{"--search --threshold p99<1s --duration 1s --start 5/s", "--start: is what the first stage starts from"},
 	} {
 		args := append([]string{"load", "--url", url}, strings.Fields(tt.args)...)
 		if code, _, stderr := runCLI(t, args...); code != exitUsage || !strings.Contains(stderr, tt.says) {
@@ -149,6 +178,45 @@ func TestLoadRefusesWhatItWouldIgnore(t *testing.T) {
 	}
 	if seen.Load() != 0 {
 		t.Error("it sent requests all the same")
+	}
+}
+
+// A file that cannot be written is noticed before the time is spent, and a run that does
+// not come about leaves none behind and an old one as it was.
+func TestHistogramFileIsOpenedBeforeTheRun(t *testing.T) {
+	url, seen := target(t)
+	dir := t.TempDir()
+	run := func(url, file string) (code int, stderr string) {
+		code, _, stderr = runCLI(t, "load", "--url", url, "--iterations", "10", "--vus", "1", "--hdr", file)
+		return code, stderr
+	}
+	if code, stderr := run(url, filepath.Join(dir, "no", "such.hlog")); code != exitCannotRun || !strings.Contains(stderr, "such.hlog") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if seen.Load() != 0 {
+		t.Errorf("%d requests were sent for a file that cannot be written", seen.Load())
+	}
+	fresh, old := filepath.Join(dir, "fresh.hlog"), filepath.Join(dir, "old.hlog")
+	before := strings.Repeat("old\n", 10_000)
+	if err := os.WriteFile(old, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{fresh, old} {
+		if code, stderr := run("ftp://127.0.0.1", file); code != exitUsage {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+	}
+	if _, err := os.Stat(fresh); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a run that was refused left a file: %v", err)
+	}
+	if b, err := os.ReadFile(old); err != nil || string(b) != before {
+		t.Errorf("a run that was refused left %d bytes of the old file, %v", len(b), err)
+	}
+	if code, stderr := run(url, old); code != exitOK {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if b, err := os.ReadFile(old); err != nil || !strings.Contains(string(b), "Tag=response,") || strings.Contains(string(b), "old") {
+		t.Errorf("%v: %s", err, b)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // Profile is the load shape of a name. Without a name it is the only one that the
-// file has.
+// file has. The error does not name the file: its caller knows it.
 func (c *Config) Profile(name string) (load.Profile, error) {
 	var names []string
 	for _, p := range c.profiles {
@@ -23,12 +24,15 @@ func (c *Config) Profile(name string) (load.Profile, error) {
 	if name == "" && len(names) == 1 {
 		return c.Profile(names[0])
 	}
-	e := &strictyaml.Error{Path: "profiles", Message: fmt.Sprintf("there is no profile %q; the profiles are %s", name, strings.Join(names, ", "))}
-	if name == "" {
-		e.Message = fmt.Sprintf("which of the %d profiles? they are %s", len(names), strings.Join(names, ", "))
+	switch {
+	case len(names) == 0:
+		return load.Profile{}, errors.New("there is no profile in this file")
+	case name == "":
+		return load.Profile{}, fmt.Errorf("which of the %d profiles? they are %s", len(names), strings.Join(names, ", "))
 	}
+	hint := ""
 	if near, ok := strictyaml.Nearest(name, names); ok {
-		e.Hint = fmt.Sprintf("did you mean %s?", near)
+		hint = fmt.Sprintf("\nhint: did you mean %s?", near)
 	}
-	return load.Profile{}, e
+	return load.Profile{}, fmt.Errorf("there is no profile %q; the profiles are %s%s", name, strings.Join(names, ", "), hint)
 }
