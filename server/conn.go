@@ -295,9 +295,14 @@ func (s *connSet) each(f func(*conn)) {
 	}
 }
 
+// ipOf gives a's IP address, "" for the address of a peer that is gone already.
 func ipOf(a net.Addr) string {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.IP.String()
+	switch a := a.(type) {
+	case nil:
+		return ""
+	case *net.TCPAddr:
+		return a.IP.String()
+	default:
+		return a.String()
 	}
-	return a.String()
 }

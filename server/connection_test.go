@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -461,6 +462,9 @@ func TestTheQueueOfAListenerIsServed(t *testing.T) {
 		site := &site{Server: s, c: c, addr: ln.Addr().String()}
 		var early []*peer
 		for range 20 { // before anybody accepts
+			gone := site.dial() // and broken off in the queue
+			c.must(gone.SetLinger(0))
+			c.must(gone.Close())
 			p := site.dial()
 			p.send("GET" + head + "\r\n")
 			early = append(early, p)
@@ -475,6 +479,67 @@ func TestTheQueueOfAListenerIsServed(t *testing.T) {
 		_ = receive(c, "the end of Serve", served)
 		_ = s.Close()
 	})
+}
+
+// short is a listener of a process that is out of descriptors for a moment.
+type short struct {
+	*net.TCPListener
+	errs []error
+}
+
+func (s *short) Accept() (net.Conn, error) {
+	if len(s.errs) > 0 {
+		err := s.errs[0]
+		s.errs = s.errs[1:]
+		return nil, err
+	}
+	return s.TCPListener.Accept()
+}
+
+// Whoever is queued behind what cannot be accepted is served.
+func TestAnErrorWithinTheQueueDoesNotEndIt(t *testing.T) {
+	if queued := runtime.GOOS == "linux"; !queued {
+		t.Skip("only Linux lets one look into the queue without waiting")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	var log logs
+	l := newListener(&short{ln.(*net.TCPListener), []error{os.ErrDeadlineExceeded, syscall.EMFILE, syscall.ECONNABORTED}},
+		newConnSet(), 0, log.logger())
+	l.end()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatalf("who is in the queue is not served: %v", err)
+	}
+	_ = nc.Close()
+	if log.count("timeout") > 0 {
+		t.Errorf("the deadline of the end is told as trouble")
+	}
+	if nc, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after the queue: %v, %v", nc, err)
+	}
+}
+
+func TestAPeerThatIsGoneHasNoAddress(t *testing.T) {
+	for want, a := range map[string]net.Addr{"": nil, "192.0.2.7": &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 1}, "pipe": pipeAddr()} {
+		if got := ipOf(a); got != want {
+			t.Errorf("%v: got %q, want %q", a, got, want)
+		}
+	}
+}
+
+func pipeAddr() net.Addr {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	return a.RemoteAddr()
 }
 
 func TestShutdownGivesUpWithItsContext(t *testing.T) {

@@ -4,11 +4,19 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
+
+// queuedTime bounds an Accept of what was seen in the queue. It is there at once,
+// unless its peer broke it off in between and nobody is behind it.
+const queuedTime = 100 * time.Millisecond
+
+// A deadliner's Accept can be interrupted.
+type deadliner interface{ SetDeadline(time.Time) error }
 
 // A listener hands out counted connections and outlives what ends a server: a
 // process without free descriptors must not stop serving (fasthttp's Serve
@@ -33,12 +41,9 @@ func newListener(ln net.Listener, conns *connSet, silence time.Duration, log *sl
 // error is one that passes. It says so once per spell.
 func (l *listener) Accept() (net.Conn, error) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		nc, err := l.Listener.Accept()
+		nc, err := l.next()
 		if err == nil {
 			return l.conns.add(nc, l.silence), nil
-		}
-		if l.ending.Load() {
-			return l.last()
 		}
 		if !passes(err) {
 			return nil, err
@@ -59,19 +64,31 @@ func (l *listener) Accept() (net.Conn, error) {
 // would get a reset.
 func (l *listener) end() {
 	l.ending.Store(true)
-	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	d, ok := l.Listener.(deadliner)
 	if !ok || d.SetDeadline(past) != nil {
 		_ = l.Close()
 	}
 }
 
-// last is Accept without waiting.
-func (l *listener) last() (net.Conn, error) {
-	if nc := queued(l.Listener); nc != nil {
-		return l.conns.add(nc, l.silence), nil
+// next waits for a connection, under an end for what is queued only. Then it looks
+// first and accepts after that, because past its deadline Accept does not look and
+// before it it waits.
+func (l *listener) next() (net.Conn, error) {
+	for {
+		ending := l.ending.Load()
+		if ending && !queued(l.Listener) {
+			_ = l.Close()
+			return nil, net.ErrClosed
+		}
+		if d, ok := l.Listener.(deadliner); ok && ending {
+			_ = d.SetDeadline(time.Now().Add(queuedTime))
+		}
+		nc, err := l.Listener.Accept()
+		// The deadline is that of end, or who was queued has been dropped.
+		if !l.ending.Load() || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return nc, err
+		}
 	}
-	_ = l.Close()
-	return nil, net.ErrClosed
 }
 
 // Close is idempotent: the server closes it and so does the library, and which

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"net"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +44,10 @@ func (c *conn) control(f func(fd int)) error {
 	if !ok {
 		return errNoDescriptor
 	}
+	return control(sc, f)
+}
+
+func control(sc syscall.Conn, f func(fd int)) error {
 	raw, err := sc.SyscallConn()
 	if err != nil {
 		return err
@@ -52,33 +55,18 @@ func (c *conn) control(f func(fd int)) error {
 	return raw.Control(func(fd uintptr) { f(int(fd)) })
 }
 
-// queued takes a connection from ln's queue if there is one. Accept cannot: past
-// its deadline it does not look, before it it waits.
-func queued(ln net.Listener) net.Conn {
+// queued reports whether a connection waits in ln's queue. Its peer may have broken
+// it off there: it is accepted like any other, and its first Read says so.
+func queued(ln net.Listener) bool {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
-		return nil
+		return false
 	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var f *os.File
-	_ = raw.Control(func(fd uintptr) {
-		if nfd, _, err := unix.Accept4(int(fd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC); err == nil {
-			f = os.NewFile(uintptr(nfd), "connection")
-		}
+	waits := false
+	_ = control(sc, func(fd int) {
+		fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		_, _ = unix.Poll(fds[:], 0)
+		waits = fds[0].Revents&unix.POLLIN != 0
 	})
-	if f == nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	nc, err := net.FileConn(f) // of its own descriptor
-	if err != nil {
-		return nil
-	}
-	if tcp, ok := nc.(*net.TCPConn); ok {
-		_ = tcp.SetNoDelay(true) // as Accept does
-	}
-	return nc
+	return waits
 }

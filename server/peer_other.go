@@ -13,5 +13,5 @@ func (c *conn) peerGone() bool { return false }
 // 0 if unknown.
 func (c *conn) unacknowledged() int64 { return 0 }
 
-// queued takes a connection from ln's queue without waiting: not here.
-func queued(net.Listener) net.Conn { return nil }
+// queued reports whether a connection waits in ln's queue: unknown here.
+func queued(net.Listener) bool { return false }
