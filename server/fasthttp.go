@@ -37,7 +37,7 @@ const (
 	// watchTick is how often long exchanges are looked at for a hang-up.
 	watchTick = 100 * time.Millisecond
 
-	// unbounded stands for no idle timeout: 0 would mean ReadTimeout.
+	// unbounded stands for no timeout: 0 would mean ReadTimeout.
 	unbounded = 365 * 24 * time.Hour
 
 	// idleWorker is how long a goroutine waits for its next connection.
@@ -54,6 +54,7 @@ func newFastServer(s *Server) *fastServer {
 	f.fast = fasthttp.Server{
 		Handler:               f.handle,
 		ErrorHandler:          f.refuseUnparsed,
+		HeaderReceived:        f.boundBody,
 		ExpectHandler:         f.expect,
 		ReadBufferSize:        int(s.cfg.MaxHeaderBytes),
 		ReadTimeout:           s.cfg.ReadHeaderTimeout,
@@ -438,6 +439,21 @@ func (f *fastServer) refuseUnparsed(ctx *fasthttp.RequestCtx, err error) {
 			fmt.Sprintf("the request head is longer than %d bytes", f.s.cfg.MaxHeaderBytes)}
 	}
 	f.refuse(ctx, no)
+}
+
+// boundBody puts the bound for silence in a body in place of the head's, which
+// fasthttp leaves armed. It holds until the body's own first Read, and for the first
+// byte, which fasthttp reads by itself.
+func (f *fastServer) boundBody(h *fasthttp.RequestHeader) (bounds fasthttp.RequestConfig) {
+	const chunked = -1
+	switch length, silence := h.ContentLength(), f.s.cfg.BodyIdle; {
+	case length <= 0 && length != chunked:
+	case silence > 0:
+		bounds.ReadTimeout = silence
+	default:
+		bounds.ReadTimeout = unbounded
+	}
+	return bounds
 }
 
 // expect decides whether 100 Continue goes out. A body that is too long is

@@ -149,6 +149,7 @@ func bodyRules() []rule {
 		{"body-limit-known", "a body announced longer than the limit is 413 before the handler runs", bodyLimitKnown},
 		{"body-limit-unknown", "a chunked body gives request_too_large at the byte beyond the limit, and all of it up to there", bodyLimitUnknown},
 		{"body-silence", "silence within a body is timeout_body, told by BodyErr", bodySilence},
+		{"body-slower-than-head", "a body may take longer than a head, from its first byte on", bodySlowerThanHead},
 		{"body-cut-short", "a body whose sender goes away is canceled, never a clean end", bodyCutShort},
 		{"body-bad-chunk", "a chunk that is none is bad_request, and nothing behind it becomes a request", bodyBadChunk},
 		{"body-detached", "a Read after the exchange gives an error, one in progress is interrupted, and the connection closes", bodyDetached},
@@ -290,6 +291,29 @@ func bodySilence(c *check) {
 	}
 	p.status(504)
 	p.closed()
+}
+
+// The bound of the head ends with the head.
+func bodySlowerThanHead(c *check) {
+	const headTime = 200 * time.Millisecond
+	for _, idle := range []time.Duration{0, patience} {
+		c.cfg.ReadHeaderTimeout, c.cfg.BodyIdle = headTime, idle
+		s := c.serve(echo)
+		for _, body := range [][3]string{
+			{"Content-Length: 2\r\n\r\n", "a", "b"},
+			{"Transfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n", "1\r\nb\r\n0\r\n\r\n"},
+		} {
+			p := s.dial()
+			p.send("POST" + head + body[0])
+			for _, piece := range body[1:] {
+				time.Sleep(headTime * 3 / 2) // longer than the head may take
+				p.send(piece)
+			}
+			if resp, got := p.answer("POST"); resp.StatusCode != 200 || !strings.HasSuffix(got, " ab") {
+				c.errorf("body_idle %v, %q: got %d %q", idle, body[0], resp.StatusCode, got)
+			}
+		}
+	}
 }
 
 func bodyCutShort(c *check) {
