@@ -115,7 +115,7 @@ func (x *netExchange) receive(r *http.Request) {
 	in := &x.in
 	in.Method, in.Target, in.Host = r.Method, r.RequestURI, r.Host
 	in.ContentLength = r.ContentLength
-	in.RemoteIP, in.ProtoMinor = x.conn.remoteIP, r.ProtoMinor
+	in.RemoteIP, in.ProtoMinor = x.conn.remoteIP, min(r.ProtoMinor, 1) // net/http serves HTTP/1.2 too
 	in.Informational = x.informational
 	for name, values := range r.Header {
 		if frames(name) {

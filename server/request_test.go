@@ -723,6 +723,22 @@ func idleCut(c *check) {
 	p.closed()
 }
 
+// Nothing that knows two versions is told of a third.
+func TestALaterMinorVersionIsServedAsHTTP11OrRefused(t *testing.T) {
+	each(t, func(_ *testing.T, c *check) {
+		s := c.serve(func(_ context.Context, in *Inbound) *clients.Response {
+			return text(200, fmt.Sprint("minor ", in.ProtoMinor))
+		})
+		for _, minor := range []int{2, 3, 9} {
+			got := s.talk(fmt.Sprintf("GET / HTTP/1.%d\r\nHost: h\r\nConnection: close\r\n\r\n", minor))
+			served := strings.HasPrefix(got, "HTTP/1.1 200 ") && strings.HasSuffix(got, "minor 1")
+			if !served && !strings.HasPrefix(got, "HTTP/1.1 505 ") {
+				c.errorf("HTTP/1.%d got %q", minor, got)
+			}
+		}
+	})
+}
+
 // On net/http ctx ends before the Read that timed out has returned.
 func TestBodyErrKnowsOfSilenceBeforeReadReturns(t *testing.T) {
 	c := new(conn)
