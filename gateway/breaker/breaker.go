@@ -20,6 +20,13 @@
 // for leave, it is only told; a half-open one is asked, since there the number of
 // requests on their way is what matters.
 //
+// A probe that waits for its caller tells nothing about upstream: a request with a
+// body that has been on its way for a while, and of which the next piece is still
+// owed, gives its place back to the first request that finds none free. Otherwise a
+// handful of slow uploads would have everybody else rejected by an upstream that is
+// well. An upload that upstream is slow to take keeps its place, so that there is
+// an outcome whatever requests there are.
+//
 // The trap: the callbacks of gobreaker run under its mutex. They only record.
 package breaker
 
@@ -43,6 +50,11 @@ const buckets = 10
 // MinimumWindow is the shortest window that outcomes can be counted in.
 const MinimumWindow = 100 * time.Millisecond
 
+// uploadGrace is how long an upload keeps its place as a probe although it waits for
+// its caller: most bodies are there by then, and no faster than that do slow uploads
+// follow each other through a half-open breaker.
+const uploadGrace = 100 * time.Millisecond
+
 // Settings are the policy of a breaker.
 type Settings struct {
 	// FailureRate in (0,1] is the share of failures among successes and
@@ -56,7 +68,8 @@ type Settings struct {
 	// OpenFor is how long everything is rejected before upstream is probed.
 	OpenFor time.Duration
 	// HalfOpenCalls is how many probes are on their way at most, and how many
-	// must succeed in a row to close the breaker; at least 1.
+	// must succeed in a row to close the breaker; at least 1. A slow upload
+	// that has given its place back is no probe any more.
 	HalfOpenCalls int
 	// ProbeLimit bounds how long one probe is waited for, so that an endless
 	// one cannot hold the breaker half-open: after it, a body that still flows
@@ -119,6 +132,9 @@ type Breaker struct {
 	openUntil   atomic.Pointer[time.Time]
 	transitions [states][states]atomic.Int64
 	calls       sync.Pool // of *call
+
+	mu      sync.Mutex
+	uploads map[*probe]struct{} // probes with a body that have not reported
 }
 
 var _ clients.Client = (*Breaker)(nil)
@@ -165,7 +181,7 @@ func (o outcome) err() error { return [...]error{nil, errFailure, errNeutral}[o]
 
 // New returns a closed breaker around next.
 func New(s Settings, next clients.Client) *Breaker {
-	b := &Breaker{next: next, openFor: s.OpenFor, probeLimit: s.ProbeLimit}
+	b := &Breaker{next: next, openFor: s.OpenFor, probeLimit: s.ProbeLimit, uploads: make(map[*probe]struct{})}
 	b.calls.New = func() any {
 		c := &call{b: b}
 		c.end = c.finish
@@ -214,6 +230,9 @@ func (b *Breaker) Do(ctx context.Context, req *clients.Request) (*clients.Respon
 		return b.call(ctx, req, p)
 	}
 	report, err := b.gate.Allow()
+	for errors.Is(err, gobreaker.ErrTooManyRequests) && b.displace() {
+		report, err = b.gate.Allow()
+	}
 	if err != nil {
 		return nil, &clients.Error{Kind: clients.BreakerOpen, Err: b.rejection()}
 	}
@@ -226,8 +245,8 @@ func (b *Breaker) rejection() *Rejection {
 }
 
 // send is the next client's Do with what its head says about upstream so far.
-func (b *Breaker) send(ctx context.Context, req *clients.Request) (*clients.Response, outcome, error) {
-	upload := watch(req)
+// upload is req's body under watch.
+func (b *Breaker) send(ctx context.Context, req *clients.Request, upload *upload) (*clients.Response, outcome, error) {
 	resp, err := b.next.Do(ctx, req)
 	upload.unwatch(req)
 	switch {
@@ -247,7 +266,7 @@ func switched(resp *clients.Response) bool { return resp.Upgraded != nil }
 
 // call sends req through a closed breaker.
 func (b *Breaker) call(ctx context.Context, req *clients.Request, p period) (*clients.Response, error) {
-	resp, o, err := b.send(ctx, req)
+	resp, o, err := b.send(ctx, req, watch(req))
 	if o != success {
 		b.record(p, o)
 		return resp, err
@@ -289,7 +308,7 @@ func (c *call) finish(err error) {
 // probe sends req as one of the few that a half-open breaker lets through, and
 // reports on it exactly once, whatever happens.
 func (b *Breaker) probe(ctx context.Context, req *clients.Request, report func(error)) (*clients.Response, error) {
-	p := &probe{report: report}
+	p := b.enter(report, watch(req))
 	limit := time.AfterFunc(b.probeLimit, p.expire)
 	settle := func(o outcome) {
 		limit.Stop()
@@ -301,7 +320,7 @@ func (b *Breaker) probe(ctx context.Context, req *clients.Request, report func(e
 			settle(neutral)
 		}
 	}()
-	resp, o, err := b.send(ctx, req)
+	resp, o, err := b.send(ctx, req, p.upload)
 	returned = true
 	if o != success {
 		settle(o)
@@ -316,19 +335,60 @@ func (b *Breaker) probe(ctx context.Context, req *clients.Request, report func(e
 	return resp, nil
 }
 
-// A probe reports once: at its end or at its limit, whichever comes first.
+// A probe reports once: at its end, at its limit, or when a request that finds no
+// place displaces it, whichever comes first.
 type probe struct {
+	b        *Breaker
 	report   func(error)
+	began    time.Time
+	upload   *upload     // nil without a body
 	answered atomic.Bool // with a head that promises success
 	settled  atomic.Bool
 }
 
-func (p *probe) settle(o outcome) {
-	if p.settled.CompareAndSwap(false, true) {
-		p.report(o.err())
+// enter begins a probe, and lists it if it is one that may be displaced.
+func (b *Breaker) enter(report func(error), u *upload) *probe {
+	p := &probe{b: b, report: report, began: time.Now(), upload: u}
+	if u != nil {
+		b.mu.Lock()
+		b.uploads[p] = struct{}{}
+		b.mu.Unlock()
 	}
+	return p
 }
 
+// displace ends one probe that waits for its caller, and reports whether there was
+// one.
+func (b *Breaker) displace() bool {
+	b.mu.Lock()
+	var late *probe
+	for p := range b.uploads {
+		if p.upload.isWaiting() && time.Since(p.began) >= uploadGrace {
+			late = p
+			break
+		}
+	}
+	b.mu.Unlock()
+	if late == nil {
+		return false
+	}
+	late.expire()
+	return true
+}
+
+func (p *probe) settle(o outcome) {
+	if !p.settled.CompareAndSwap(false, true) {
+		return
+	}
+	if p.upload != nil {
+		p.b.mu.Lock()
+		delete(p.b.uploads, p)
+		p.b.mu.Unlock()
+	}
+	p.report(o.err())
+}
+
+// expire ends the probe before its exchange.
 func (p *probe) expire() {
 	if p.answered.Load() {
 		p.settle(success)

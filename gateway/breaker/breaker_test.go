@@ -451,6 +451,126 @@ func TestAnEndlessProbeDoesNotHoldItHalfOpen(t *testing.T) {
 	})
 }
 
+// slow sends an upload whose caller owes the rest until it is released; do is what
+// upstream has to do with it, and gets the body.
+func (r *rig) slow(wg *sync.WaitGroup, body *silent, do func(io.Reader) error) {
+	r.answer = func(_ context.Context, req *clients.Request) (*clients.Response, error) {
+		return nil, do(req.Body)
+	}
+	wg.Go(func() {
+		_, _ = r.Do(r.t.Context(), &clients.Request{Method: http.MethodPost, Body: body, ContentLength: -1})
+	})
+	synctest.Wait()
+}
+
+func TestSlowUploadsDoNotHoldItHalfOpen(t *testing.T) {
+	takes := func(body io.Reader) error {
+		_, _ = body.Read(make([]byte, 1))
+		return of(clients.Reset)
+	}
+	rejects := func(r *rig) {
+		r.t.Helper()
+		if err := r.send(200, 0, nil); clients.KindOf(err) != clients.BreakerOpen {
+			r.t.Fatalf("got %v, want a rejection", err)
+		}
+	}
+	// halfOpen is a breaker whose places are all taken by such uploads.
+	halfOpen := func(t *testing.T, do func(io.Reader) error) (r *rig, release func()) {
+		r = newRig(t, policy)
+		r.trip()
+		time.Sleep(policy.OpenFor + 1)
+		body := &silent{unblocked: make(chan struct{})}
+		var wg sync.WaitGroup
+		for range policy.HalfOpenCalls {
+			r.slow(&wg, body, do)
+		}
+		rejects(r) // each of them may still be whole in a moment
+		time.Sleep(200 * time.Millisecond)
+		return r, func() { body.Unblock(); wg.Wait() }
+	}
+
+	t.Run("their places are for others", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, release := halfOpen(t, takes)
+			one, two := r.start(200), r.start(200)
+			rejects(r) // and for no more than that
+			one(nil)
+			two(nil)
+			r.want(breaker.Closed)
+			release()
+			r.want(breaker.Closed)
+		})
+	})
+	t.Run("they have no say any more", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, release := halfOpen(t, takes)
+			one, two := r.start(200), r.start(200)
+			release()
+			r.want(breaker.HalfOpen)
+			one(nil)
+			two(of(clients.Protocol))
+			r.want(breaker.Open)
+		})
+	})
+	t.Run("for uploads too", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, release := halfOpen(t, takes)
+			defer release()
+			for range policy.HalfOpenCalls {
+				r.answer = gives(200, 0)
+				resp, err := r.Do(t.Context(), &clients.Request{Method: http.MethodPost, Body: http.NoBody})
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.End(nil)
+			}
+			r.want(breaker.Closed)
+		})
+	})
+	t.Run("no place is given away unasked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, release := halfOpen(t, takes)
+			release() // nobody came: they are probes like others
+			r.want(breaker.Open)
+		})
+	})
+	t.Run("one that upstream does not take keeps its place", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			stuck := make(chan struct{})
+			r, release := halfOpen(t, func(io.Reader) error { <-stuck; return of(clients.TimeoutBody) })
+			rejects(r)
+			close(stuck)
+			release()
+			r.want(breaker.Open)
+		})
+	})
+	t.Run("one that is answered before its end is a success", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, policy)
+			r.trip()
+			time.Sleep(policy.OpenFor + 1)
+			body := &silent{unblocked: make(chan struct{})}
+			for range policy.HalfOpenCalls {
+				r.answer = func(_ context.Context, req *clients.Request) (*clients.Response, error) {
+					upload := req.Body
+					go func() { _, _ = upload.Read(make([]byte, 1)) }()
+					synctest.Wait()
+					return clients.NewResponse(200, nil, nil), nil
+				}
+				resp, err := r.Do(t.Context(), &clients.Request{Method: http.MethodPost, Body: body, ContentLength: -1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.End(nil)
+			}
+			defer body.Unblock()
+			time.Sleep(200 * time.Millisecond)
+			r.ok()
+			r.want(breaker.Closed)
+		})
+	})
+}
+
 // A change of protocol is upstream's answer. What becomes of the tunnel is not.
 func TestAnUpgradeCountsAtOnce(t *testing.T) {
 	switching := func(r *rig) *clients.Response {

@@ -52,6 +52,9 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// isWaiting reports whether it is the caller who is being waited for.
+func (u *upload) isWaiting() bool { return u.state.Load() == waiting }
+
 // toBlame reports whether err is silence in this body rather than upstream's.
 func (u *upload) toBlame(err error) bool {
 	return u != nil && clients.KindOf(err) == clients.TimeoutBody && u.state.Load() != idle
