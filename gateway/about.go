@@ -35,7 +35,7 @@ func about(cfg Config, version string, client, server Library) ([]byte, error) {
 		Config  any          `json:"config"`
 	}{
 		AboutSchema, version, runtime.Version(), aboutOf(client), aboutOf(server),
-		effective(reflect.ValueOf(cfg)),
+		inForce(cfg),
 	}, "", "  ")
 }
 
@@ -57,6 +57,16 @@ func aboutOf(l Library) aboutLibrary {
 		a.Deviations = append(a.Deviations, aboutDeviation(d))
 	}
 	return a
+}
+
+// inForce is the configuration without what has no effect: under the policy library
+// the pool's other keys bound nothing, and are refused in the YAML.
+func inForce(cfg Config) any {
+	all := effective(reflect.ValueOf(cfg)).(map[string]any)
+	if cfg.Pool.Policy == clients.PoolLibrary {
+		all["pool"] = map[string]any{"policy": cfg.Pool.Policy}
+	}
+	return all
 }
 
 // effective gives a section of the configuration with the keys and in the notation

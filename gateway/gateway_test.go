@@ -330,6 +330,18 @@ func TestAbout(t *testing.T) {
 	}
 }
 
+func TestAboutShowsNoBoundThatIsNotInForce(t *testing.T) {
+	h := open(t, func(c *gateway.Config) { c.Pool.Policy = clients.PoolLibrary })
+	_, body := h.serve(inbound("GET", "/-/about"))
+	var got struct{ Config map[string]any }
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"policy": "library"}, got.Config["pool"]); diff != "" {
+		t.Errorf("pool (-want +got):\n%s", diff)
+	}
+}
+
 func at(section map[string]any, path string) any {
 	head, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
