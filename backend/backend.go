@@ -53,6 +53,10 @@ func New(cfg Config, log *slog.Logger) (*Backend, error) {
 	return b, nil
 }
 
+// BodyIdle is how long a caller may be silent within a body, or take nothing of an
+// answer.
+const BodyIdle = time.Minute
+
 // serverConfig bounds what a stranger may do to a backend that is reached
 // directly. A gateway keeps idle connections for 90 s by default; the backend is
 // the one that keeps them longer, or each would risk a request on a connection
@@ -63,7 +67,7 @@ func serverConfig(cfg Config, log *slog.Logger) server.Config {
 		MaxHeaderBytes:    64 << 10,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       10 * time.Minute,
-		BodyIdle:          time.Minute,
+		BodyIdle:          BodyIdle,
 		Reject: func(status int, _ clients.Kind, detail string) *clients.Response {
 			return refusal{status, detail}.response()
 		},

@@ -45,7 +45,7 @@ func runBackend(ctx context.Context, w *world, cfg backend.Config) error {
 	if isTerminal(w.stdout, w.env()) {
 		go showConnections(ctx, w, b)
 	}
-	return serve(ctx, w.stdout, ln, b)
+	return serve(ctx, w.stdout, ln, b, backend.BodyIdle)
 }
 
 // showConnections redraws one line a second: whether a client opens connections

@@ -84,7 +84,7 @@ func runGateway(ctx context.Context, w *world, cfg gateway.Config) error {
 			return errors.Join(err, ln.Close(), all.Close())
 		}
 	}
-	return serve(ctx, w.stdout, ln, all)
+	return serve(ctx, w.stdout, ln, all, cfg.Timeouts.BodyIdle)
 }
 
 // assemble puts the layers together: the one place that knows both the registry

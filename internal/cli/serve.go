@@ -12,9 +12,19 @@ import (
 	"golang.org/x/term"
 )
 
+// What a server that was asked to stop leaves to requests in flight.
+const (
+	leastDrain  = 30 * time.Second
+	drainMargin = 10 * time.Second // to answer whoever was given up
+)
+
 // drainTimeout bounds how long a server that was asked to stop waits for requests
-// in flight.
-const drainTimeout = 30 * time.Second
+// in flight, if it bears silence for that long, 0 for ever. It must outlast a peer
+// who has got stuck, or stopping because of him fails: one who had taken a little of
+// an answer just before is given up only a second silence later.
+func drainTimeout(silence time.Duration) time.Duration {
+	return max(leastDrain, 2*silence+drainMargin)
+}
 
 // service is what serve runs: package server's two servers, and the backend.
 type service interface {
@@ -48,8 +58,9 @@ func announce(stdout io.Writer, what string, ln net.Listener) {
 	fmt.Fprintf(stdout, "%s %s\n", what, ln.Addr())
 }
 
-// serve announces ln on stdout, serves until ctx ends, then drains.
-func serve(ctx context.Context, stdout io.Writer, ln net.Listener, s service) error {
+// serve announces ln on stdout, serves until ctx ends, then drains. silence is how
+// long s bears it.
+func serve(ctx context.Context, stdout io.Writer, ln net.Listener, s service, silence time.Duration) error {
 	announce(stdout, "listening on", ln)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
@@ -59,7 +70,7 @@ func serve(ctx context.Context, stdout io.Writer, ln net.Listener, s service) er
 		return exit(exitCannotRun, "serving on %s ended: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout(silence))
 	defer cancel()
 	err := s.Shutdown(drain)
 	err = errors.Join(err, s.Close())
