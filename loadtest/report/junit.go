@@ -154,6 +154,9 @@ func verdictCases(doc *result.Document) junitSuite {
 			d := row.Comparison
 			c := caseOf(row.Arm, fmt.Sprintf("%s against %s [%s]", j.Metric.Title, d.Baseline, j.Profile))
 			words := fmt.Sprintf("%s: %s", verdict(row, j.Blocks), difference(d))
+			if claimed(d.Verdict) && d.Why != "" {
+				words = fmt.Sprintf("%s: %s, but %s", d.Verdict, difference(d), d.Why)
+			}
 			switch d.Verdict {
 			case result.NotValid:
 				c.Error = said("%s: %s", d.Verdict, d.Why)

@@ -25,6 +25,9 @@ func Markdown(w io.Writer, s Summary) error {
 	for _, j := range s.Judged {
 		d.paragraph("### %s", j.title())
 		d.table(j.table(), 1, 2)
+		for _, n := range j.notes() {
+			d.paragraph("%s", n)
+		}
 	}
 	if len(s.Causes.Metrics) > 0 {
 		d.fold(causesTitle, func() {

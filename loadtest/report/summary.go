@@ -163,6 +163,17 @@ func (j Judged) table() [][]string {
 	return rows
 }
 
+// notes are doubts about claims, too long for a table.
+func (j Judged) notes() []string {
+	var notes []string
+	for _, row := range j.claims() {
+		if row.Comparison.Why != "" {
+			notes = append(notes, row.Arm+": "+row.Comparison.Why)
+		}
+	}
+	return notes
+}
+
 const causesTitle = "Why: what each arm used (medians over blocks)"
 
 // table has a metric a line, an arm a column, the head first.
@@ -407,7 +418,11 @@ func answer(doc *result.Document, js []Judged) []string {
 	for _, other := range js[1:] {
 		var claims []string
 		for _, row := range other.claims() {
-			claims = append(claims, fmt.Sprintf("%s %s %s", row.Arm, row.Comparison.Verdict, difference(row.Comparison)))
+			claim := fmt.Sprintf("%s %s %s", row.Arm, row.Comparison.Verdict, difference(row.Comparison))
+			if why := row.Comparison.Why; why != "" {
+				claim += " (" + why + ")"
+			}
+			claims = append(claims, claim)
 		}
 		if len(claims) > 0 {
 			sentences = append(sentences, fmt.Sprintf("In %s: %s.", describe(other, js), strings.Join(claims, ", ")))
@@ -488,6 +503,9 @@ func finding(baseline string, j Judged) []string {
 		switch {
 		case claimed(c.Verdict):
 			words += " " + difference(c)
+			if c.Why != "" {
+				words += " (" + c.Why + ")"
+			}
 		case c.Verdict == result.NotValid:
 			words += " (" + c.Why + ")"
 		case c.Verdict == result.CannotTell && c.Blocks == 0:

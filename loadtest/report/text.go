@@ -90,9 +90,12 @@ func (p *page) bounds(bs []Bound) {
 func (p *page) judged(j Judged) {
 	p.section(j.title())
 	p.table(j.table(), 1, 2)
+	for _, n := range j.notes() {
+		p.line("  ", "%s", n)
+	}
 }
 
-// verdict words a row; where it stands on fewer blocks than the others it says so.
+// verdict words a row, whose doubts are in notes; where it stands on fewer blocks than the others it says so.
 func verdict(r JudgedRow, blocks int) string {
 	c := r.Comparison
 	v := string(c.Verdict)
@@ -102,7 +105,7 @@ func verdict(r JudgedRow, blocks int) string {
 	case c.Verdict == result.CannotTell && c.Blocks > 0:
 		v += fmt.Sprintf(" (~%s)", plural(c.BlocksNeeded, "block"))
 	case c.Why != "" && claimed(c.Verdict):
-		v += ", but " + c.Why
+		v += ", see below"
 	}
 	if c.Blocks != blocks {
 		v += fmt.Sprintf(", n = %d", c.Blocks)
