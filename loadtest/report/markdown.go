@@ -42,6 +42,12 @@ func Markdown(w io.Writer, s Summary) error {
 	for _, line := range s.failed() {
 		d.line("- %s", line)
 	}
+	if len(s.GivenUp) > 0 {
+		d.paragraph("### What you give up")
+		for _, g := range s.GivenUp {
+			d.line("- %s: %s", g.Arm, strings.Join(g.Deviations, ", "))
+		}
+	}
 	d.fold("How", func() {
 		for _, f := range s.Facts {
 			d.line("- %s: %s", f.Name, f.Value)

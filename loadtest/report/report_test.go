@@ -259,6 +259,26 @@ func TestSentinelObjectsWhereverThereAreClaims(t *testing.T) {
 	}
 }
 
+// What a client cannot do is printed with the arm that it belongs to, and an arm
+// that gives up nothing is not named.
+func TestReportSaysWhatIsGivenUp(t *testing.T) {
+	d := made(8, 0.02, nil)
+	d.About = map[string]json.RawMessage{
+		"net/http": []byte(`{"client":{"deviations":[]}}`),
+		"fasthttp": []byte(`{"client":{"deviations":[{"name":"1xx","reason":"r"},{"name":"upgrade","reason":"r"}]}}`),
+		"resty":    []byte(`no JSON`),
+	}
+	Conclude(d)
+	var b strings.Builder
+	if err := Text(&b, Summarize(d), 80); err != nil {
+		t.Fatal(err)
+	}
+	want := "What you give up (reasons: gatebench clients)\n  fasthttp: 1xx, upgrade\n\nHow"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
 // For throughput more is better; the direction is the metric's, not the code's.
 func TestDirectionIsTheMetrics(t *testing.T) {
 	m := result.Metric{Name: "throughput", LowerIsBetter: false, Interest: 0.02}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -39,6 +40,9 @@ type Summary struct {
 	Failures []Failure
 	Voids    []Void
 	Warnings []string
+
+	// GivenUp are the declared deviations of each arm's client that has any.
+	GivenUp []GivenUp
 
 	// Facts are name and value: machine, blocks, seed, rate, how to repeat it.
 	Facts []Fact
@@ -93,6 +97,13 @@ type Void struct {
 	Blocks      []int // from 0, each once
 }
 
+// GivenUp is what an arm's client cannot do although the hop's policy asks for it,
+// by the names of the conformance suite.
+type GivenUp struct {
+	Arm        string
+	Deviations []string
+}
+
 // Fact is one line of the small print.
 type Fact struct{ Name, Value string }
 
@@ -109,6 +120,7 @@ func Summarize(doc *result.Document) Summary {
 		Causes:   causes(doc),
 		Facts:    facts(doc),
 	}
+	s.GivenUp = givenUp(doc)
 	s.Answer = answer(doc, s.Judged)
 	for _, a := range doc.Arms {
 		s.Sentinel = s.Sentinel || a.SentinelOf != ""
@@ -269,6 +281,27 @@ func (b Bound) sentence() string {
 		}
 	}
 	return fmt.Sprintf("%s [%s]: %s", b.Threshold, b.Profile, strings.Join(parts, "; "))
+}
+
+// givenUp reads what each gateway said of its client at /-/about.
+func givenUp(doc *result.Document) []GivenUp {
+	var all []GivenUp
+	for _, a := range doc.Arms {
+		var about struct {
+			Client struct{ Deviations []struct{ Name string } }
+		}
+		if a.SentinelOf != "" || json.Unmarshal(doc.About[a.Name], &about) != nil {
+			continue
+		}
+		g := GivenUp{Arm: a.Name}
+		for _, d := range about.Client.Deviations {
+			g.Deviations = append(g.Deviations, d.Name)
+		}
+		if len(g.Deviations) > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 func voids(doc *result.Document) []Void {

@@ -24,6 +24,7 @@ func Text(w io.Writer, s Summary, width int) error {
 	}
 	p.causes(s.Causes)
 	p.failed(s)
+	p.givenUp(s.GivenUp)
 	p.facts(s.Facts)
 	_, err := io.WriteString(w, p.b.String())
 	return err
@@ -151,6 +152,16 @@ func listBlocks(blocks []int) string {
 		return "block " + words[0]
 	}
 	return "blocks " + strings.Join(words, ", ")
+}
+
+func (p *page) givenUp(gs []GivenUp) {
+	if len(gs) == 0 {
+		return
+	}
+	p.section("What you give up (reasons: gatebench clients)")
+	for _, g := range gs {
+		p.line("  ", "%s: %s", g.Arm, strings.Join(g.Deviations, ", "))
+	}
 }
 
 func (p *page) facts(fs []Fact) {
