@@ -40,8 +40,9 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"clients/resty":         {ours: "clients", theirs: "github.com/go-resty/resty/v2"},
 	"clients/retryablehttp": {ours: "clients", theirs: "github.com/hashicorp/go-retryablehttp"},
 	"clients/fasthttp":      {ours: "clients", theirs: "github.com/valyala/fasthttp"},
+	"clients/floor":         {ours: "clients"}, // calls nobody, with no library
 	"clients/clienttest":    {ours: "clients internal/conf", theirs: "go.uber.org/goleak"},
-	"clients/registry":      {ours: "clients clients/nethttp clients/resty clients/retryablehttp clients/fasthttp"},
+	"clients/registry":      {ours: "clients clients/nethttp clients/resty clients/retryablehttp clients/fasthttp clients/floor"},
 
 	// The two servers under test.
 	"gateway/breaker":   {ours: "clients", theirs: "github.com/sony/gobreaker/v2"},

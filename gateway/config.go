@@ -27,7 +27,8 @@ type Config struct {
 	// net/http.
 	Server string `yaml:"server"`
 	// Client is the outbound HTTP library, the switch that this project is
-	// about: net/http, resty, retryablehttp or fasthttp. Default net/http.
+	// about: net/http, resty, retryablehttp or fasthttp; or floor, which calls
+	// nobody and answers from memory, to compare with. Default net/http.
 	Client string `yaml:"client"`
 	// Mode is what the gateway does with a message: proxy passes it on.
 	// Default proxy.

@@ -1,12 +1,16 @@
 // Package registry is the one list of clients: a name as it stands in the
 // configuration, and what makes it. A client of your own is one more line here.
 //
+// The floor stands apart: it is no client under test, and takes part where an arm asks
+// for it by name.
+//
 // Only the command line and tests import it; the gateway is given a client.
 package registry
 
 import (
 	"gatebench/clients"
 	"gatebench/clients/fasthttp"
+	"gatebench/clients/floor"
 	"gatebench/clients/nethttp"
 	"gatebench/clients/resty"
 	"gatebench/clients/retryablehttp"
@@ -26,7 +30,7 @@ type Entry struct {
 	Deviations func() []clients.Deviation
 }
 
-// All lists every client, net/http first: the others are compared with it.
+// All lists every client under test, net/http first: the others are compared with it.
 func All() []Entry {
 	return []Entry{
 		{"net/http", "", nethttp.New, nethttp.Deviations},
@@ -36,9 +40,15 @@ func All() []Entry {
 	}
 }
 
-// Lookup returns the client of that name.
+// Floor is the client that answers from memory. It has no deviations to declare: the
+// contract speaks of an upstream, and it has none.
+func Floor() Entry {
+	return Entry{"floor", "gatebench/clients/floor", floor.New, func() []clients.Deviation { return nil }}
+}
+
+// Lookup returns the client of that name, the floor too.
 func Lookup(name string) (Entry, bool) {
-	for _, e := range All() {
+	for _, e := range append(All(), Floor()) {
 		if e.Name == name {
 			return e, true
 		}

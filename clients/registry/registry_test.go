@@ -13,7 +13,7 @@ func TestLookupFindsEveryName(t *testing.T) {
 	if got := Names(); !slices.Equal(got, want) {
 		t.Fatalf("Names() = %q, want %q", got, want)
 	}
-	for _, name := range want {
+	for _, name := range append(want, "floor") {
 		if e, ok := Lookup(name); !ok || e.Name != name {
 			t.Errorf("Lookup(%q) = %q, %t", name, e.Name, ok)
 		}
@@ -24,7 +24,7 @@ func TestLookupFindsEveryName(t *testing.T) {
 }
 
 func TestEveryEntryMakesAClient(t *testing.T) {
-	for _, e := range All() {
+	for _, e := range append(All(), Floor()) {
 		s := clients.DefaultSettings()
 		s.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 		s.Dialer = &clients.Dialer{Timeout: s.Timeouts.Connect}

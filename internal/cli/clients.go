@@ -27,6 +27,8 @@ func newClients(w *world) *cobra.Command {
 				}
 				fmt.Fprintln(w.stdout)
 			}
+			fmt.Fprint(w.stdout, paragraph("", "", "Beside them there is client: "+registry.Floor().Name+", which answers from memory and calls nobody. "+
+				"It is not under test and is not in the table: an arm with it shows what a gateway costs by itself."))
 			return nil
 		},
 	}

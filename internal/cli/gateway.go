@@ -48,7 +48,7 @@ func (w *world) load(file string) (*config.Config, error) {
 }
 
 func (w *world) options() config.Options {
-	return config.Options{Clients: registry.Names(), Environ: w.environ}
+	return config.Options{Clients: registry.Names(), Floor: registry.Floor().Name, Environ: w.environ}
 }
 
 // checked makes whatever is wrong with a configuration the exit code for it.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,40 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+var armsOf = map[string][]string{
+	"quick":    {"net/http", "resty", "retryablehttp", "fasthttp", "net/http (sentinel)"},
+	"standard": {"net/http", "resty", "retryablehttp", "fasthttp", "floor", "net/http (sentinel)"},
+}
+
+func names(arms []experiment.Arm) (ns []string) {
+	for _, a := range arms {
+		ns = append(ns, a.Name)
+	}
+	return ns
+}
+
+// The first arm with the floor's client is the floor, what it is called; a copy of it
+// is none.
+func TestOneArmIsTheFloor(t *testing.T) {
+	src := "experiment: {arms: [{client: floor, name: nobody}, {client: net/http}, {client: floor, server: fasthttp}]}"
+	d, err := strictyaml.Parse("f.yaml", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := decode("f", d, Options{Clients: clients, Floor: "floor"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, false, false} {
+		if a := c.Plan.Arms[i]; a.Floor != want {
+			t.Errorf("%s: floor %t", a.Name, a.Floor)
+		}
+	}
+	if _, err := decode("f", d, Options{Clients: clients}); err == nil {
+		t.Error("a client that is not there was taken")
+	}
+}
+
 // The bundled plans load, say what they are, and keep their promise on time.
 func TestBundledPlans(t *testing.T) {
 	if got, want := configs.Plans(), []string{"quick", "standard"}; !cmp.Equal(got, want) {
@@ -128,12 +163,12 @@ func TestBundledPlans(t *testing.T) {
 	}
 	for name, limit := range map[string]time.Duration{"quick": 200 * time.Second, "standard": 25 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			c, err := LoadPlan(name, Options{Clients: clients})
+			c, err := LoadPlan(name, Options{Clients: clients, Floor: "floor"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := c.Plan
-			if p.Name != name || len(p.Arms) != 5 || p.Arms[4].SentinelOf != "net/http" || len(p.Profiles) != 1 {
+			if p.Name != name || !slices.Equal(names(p.Arms), armsOf[name]) || p.Arms[len(p.Arms)-1].SentinelOf != "net/http" || len(p.Profiles) != 1 {
 				t.Errorf("%+v", p)
 			}
 			if planned := duration(p); planned > limit || planned > p.Budget {

@@ -22,6 +22,9 @@ type Options struct {
 	// Clients are the names of the clients there are, in the order in which
 	// they are compared by default.
 	Clients []string
+	// Floor is the name of the client that answers from memory, which an arm may
+	// have and which is not compared by default; "" where there is none.
+	Floor string
 	// Environ is the environment, as from os.Environ: GATEBENCH_GATEWAY_CLIENT
 	// and its like override single keys.
 	Environ []string
@@ -152,14 +155,18 @@ func (d *document) check() error {
 
 // knownClient refuses a client that does not exist.
 func (d *document) knownClient(vs *strictyaml.Values, path, client string) error {
-	if client == "" || slices.Contains(d.options.Clients, client) { // of "" the section complains
+	known := d.options.Clients
+	if d.options.Floor != "" {
+		known = append(slices.Clip(known), d.options.Floor)
+	}
+	if client == "" || slices.Contains(known, client) { // of "" the section complains
 		return nil
 	}
 	hint := ""
-	if near, ok := strictyaml.Nearest(client, d.options.Clients); ok {
+	if near, ok := strictyaml.Nearest(client, known); ok {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
-	return vs.Fault(path, hint, "%q is not a client; the clients are %s", client, strings.Join(d.options.Clients, ", "))
+	return vs.Fault(path, hint, "%q is not a client; the clients are %s", client, strings.Join(known, ", "))
 }
 
 // unused returns the paths of values that are not in force: the policy library

@@ -236,8 +236,12 @@ func (d *document) plan(name string) experiment.Plan {
 	for _, a := range d.arms {
 		p.Arms = append(p.Arms, experiment.Arm{Name: a.Name, Client: a.Gateway.Client, Server: a.Gateway.Server})
 	}
+	if i := slices.IndexFunc(p.Arms, func(a experiment.Arm) bool { return d.options.Floor != "" && a.Client == d.options.Floor }); i >= 0 {
+		p.Arms[i].Floor = true
+	}
 	if e.Sentinel && len(p.Arms) > 0 {
 		s := p.Arms[0]
+		s.Floor = false // it is there to be compared
 		s.Name, s.SentinelOf = sentinelOf(s.Name), s.Name
 		p.Arms = append(p.Arms, s)
 	}

@@ -48,6 +48,10 @@ type Arm struct {
 	// none.
 	SentinelOf string
 
+	// Floor marks the arm whose client answers from memory: what its gateway
+	// costs, every gateway does.
+	Floor bool
+
 	// Gateway and Backend are YAML documents as `gatebench gateway -f` and
 	// `gatebench backend -f` read them. Their addresses are replaced: every
 	// process listens on a free port. Arms with the same Backend share one

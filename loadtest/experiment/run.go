@@ -127,7 +127,7 @@ func newDocument(p Plan) *result.Document {
 		Comparisons: []result.Comparison{},
 	}
 	for _, a := range p.Arms {
-		d.Arms = append(d.Arms, result.Arm{Name: a.Name, Client: a.Client, Server: a.Server, SentinelOf: a.SentinelOf})
+		d.Arms = append(d.Arms, result.Arm{Name: a.Name, Client: a.Client, Server: a.Server, SentinelOf: a.SentinelOf, Floor: a.Floor})
 	}
 	return d
 }

@@ -208,11 +208,9 @@ func (p pair) ratios() []Change {
 	baseline := p.oldDoc.Arms[0].Name
 	var arms []string
 	var family []stats.Shift
-	for _, a := range p.oldDoc.Arms[1:] {
-		if a.SentinelOf == "" {
-			arms = append(arms, a.Name)
-			family = append(family, stats.Shift{From: p.old.logRatios(a.Name, baseline), To: p.new.logRatios(a.Name, baseline)})
-		}
+	for _, a := range contenders(p.oldDoc) {
+		arms = append(arms, a.Name)
+		family = append(family, stats.Shift{From: p.old.logRatios(a.Name, baseline), To: p.new.logRatios(a.Name, baseline)})
 	}
 	changes := p.judge(arms, family)
 	for i, s := range family {
@@ -313,10 +311,6 @@ func (c *Change) undecided(j stats.Judgement) string {
 	return ""
 }
 
-// floorClient is the client that answers from memory: its arm shows what the
-// machine and the gateway cost without any client.
-const floorClient = "floor"
-
 // absolutes adds the figures themselves, the baseline's among them. What drifted
 // between two dates (the machine's speed) is in them, so they are judged only where
 // the floor arms of both runs are shown to be alike.
@@ -356,15 +350,6 @@ func (c *Changes) absolutes(old, latest *result.Document, margin float64) {
 		}
 		c.Absolutes = append(c.Absolutes, changes...)
 	}
-}
-
-func floorOf(d *result.Document) (name string, ok bool) {
-	for _, a := range d.Arms {
-		if a.Client == floorClient {
-			return a.Name, true
-		}
-	}
-	return "", false
 }
 
 func (p pair) floorsAgree(floor string, interest float64) bool {

@@ -44,6 +44,7 @@ const (
 func Conclude(doc *result.Document) {
 	doc.Comparisons = []result.Comparison{}
 	doc.InvalidReasons = nil
+	doc.AboveFloor = aboveFloor(doc)
 	for _, s := range series(doc) {
 		doc.Comparisons = append(doc.Comparisons, s.distrustFailures(doc, s.compare(doc))...)
 	}
@@ -124,7 +125,19 @@ func (s measured) logRatios(arm, baseline string) []float64 {
 	return stats.LogRatios(a, b)
 }
 
-// compare judges every arm but the baseline.
+// contenders are the arms that are held against the baseline: all but its copy and
+// the floor.
+func contenders(doc *result.Document) []result.Arm {
+	var arms []result.Arm
+	for i, a := range doc.Arms {
+		if i > 0 && a.SentinelOf == "" && !a.Floor {
+			arms = append(arms, a)
+		}
+	}
+	return arms
+}
+
+// compare judges every arm but the baseline and the floor.
 func (s measured) compare(doc *result.Document) []result.Comparison {
 	if len(doc.Arms) == 0 {
 		return nil
@@ -132,16 +145,17 @@ func (s measured) compare(doc *result.Document) []result.Comparison {
 	baseline := doc.Arms[0].Name
 	rule := s.rule()
 	var family [][]float64
-	for _, a := range doc.Arms[1:] {
-		if a.SentinelOf == "" {
-			family = append(family, s.logRatios(a.Name, baseline))
-		}
+	for _, a := range contenders(doc) {
+		family = append(family, s.logRatios(a.Name, baseline))
 	}
 	judged := stats.Judge(family, rule)
 	noise := s.sentinel(doc)
 
 	var cs []result.Comparison
 	for _, a := range doc.Arms[1:] {
+		if a.Floor {
+			continue
+		}
 		c := result.Comparison{Arm: a.Name, Baseline: baseline, Profile: s.profile, Metric: s.metric.Name, Level: level}
 		if a.SentinelOf != "" {
 			j := stats.Judge([][]float64{s.logRatios(a.Name, baseline)}, rule)[0]

@@ -84,15 +84,13 @@ func eitherBlock(blocks []int) string {
 	return "block " + strings.Join(names, " or ")
 }
 
-// outcomes judges every arm but baseline and sentinel.
+// outcomes judges every contender.
 func (s measured) outcomes(doc *result.Document) map[string]stats.Judgement {
 	var arms []string
 	var family [][]float64
-	for _, a := range doc.Arms[1:] {
-		if a.SentinelOf == "" {
-			arms = append(arms, a.Name)
-			family = append(family, s.logRatios(a.Name, doc.Arms[0].Name))
-		}
+	for _, a := range contenders(doc) {
+		arms = append(arms, a.Name)
+		family = append(family, s.logRatios(a.Name, doc.Arms[0].Name))
 	}
 	byArm := map[string]stats.Judgement{}
 	for i, j := range stats.Judge(family, s.rule()) {

@@ -28,6 +28,10 @@ func Markdown(w io.Writer, s Summary) error {
 		for _, n := range j.notes() {
 			d.paragraph("%s", n)
 		}
+		if rows := j.aboveTable(); rows != nil {
+			d.paragraph("#### %s", j.aboveTitle())
+			d.table(rows, 1)
+		}
 	}
 	if len(s.Causes.Metrics) > 0 {
 		d.fold(causesTitle, func() {

@@ -113,6 +113,13 @@ func documents() map[string]func() *result.Document {
 			voidArm(d, d.Arms[1].Name, 1, "reset by \x1b]0;title\x07 peer\r\nGET / HTTP/1.1")
 			return d
 		},
+		"floor": func() *result.Document {
+			d := made(8, 0.02, map[string]float64{"resty": 1.19, "fasthttp": 0.8, "retryablehttp": 0.5})
+			rename(d, "retryablehttp", "floor")
+			d.Arms[2].Floor = true
+			voidArm(d, "resty", 1, "the load generator was the limit")
+			return d
+		},
 		"identical": func() *result.Document { return made(8, 0, nil) },
 		"no-arms":   func() *result.Document { return &result.Document{Schema: result.Schema} },
 	}
@@ -149,6 +156,20 @@ func TestReports(t *testing.T) {
 					t.Errorf("the document is no JSON: %v\n%s", err, j)
 				}
 			})
+		}
+	}
+}
+
+// rename gives an arm and its client another name.
+func rename(d *result.Document, arm, name string) {
+	for i := range d.Arms {
+		if d.Arms[i].Name == arm {
+			d.Arms[i].Name, d.Arms[i].Client = name, name
+		}
+	}
+	for i := range d.Trials {
+		if d.Trials[i].Arm == arm {
+			d.Trials[i].Arm = name
 		}
 	}
 }

@@ -61,8 +61,11 @@ type JudgedRow struct {
 	Arm string
 	// Median over the valid blocks; nil where nothing was measured.
 	Median *float64
-	// Comparison is nil for the baseline.
+	// Comparison is nil for the baseline and the floor.
 	Comparison *result.Comparison
+	// AboveFloor is nil where there is no floor arm, and for itself.
+	AboveFloor *result.AboveFloor
+	Floor      bool
 	Sentinel   bool
 }
 
@@ -165,10 +168,13 @@ func (j Judged) title() string {
 // table has an arm a line, the head first.
 func (j Judged) table() [][]string {
 	rows := [][]string{{"arm", "median", "against baseline", "verdict"}}
-	for _, r := range j.Rows {
+	for i, r := range j.Rows {
 		row := []string{r.Arm, figureOrDash(r.Median), "", "baseline"}
-		if c := r.Comparison; c != nil {
+		switch c := r.Comparison; {
+		case c != nil:
 			row[2], row[3] = difference(c), verdict(r, j.Blocks)
+		case r.Floor && i > 0:
+			row[3] = "calls nobody"
 		}
 		rows = append(rows, row)
 	}
@@ -324,13 +330,15 @@ func voids(doc *result.Document) []Void {
 }
 
 func title(doc *result.Document) string {
-	arms := 0
-	for _, a := range doc.Arms {
-		if a.SentinelOf == "" {
-			arms++
-		}
+	n := len(contenders(doc))
+	if len(doc.Arms) > 0 && !doc.Arms[0].Floor {
+		n++ // the baseline
 	}
-	t := fmt.Sprintf("gatebench %s: %s, %s, seed %d", doc.Plan, plural(arms, "arm"), plural(blocks(doc), "block"), doc.Seed)
+	arms := plural(n, "arm")
+	if _, ok := floorOf(doc); ok {
+		arms += " and the floor"
+	}
+	t := fmt.Sprintf("gatebench %s: %s, %s, seed %d", doc.Plan, arms, plural(blocks(doc), "block"), doc.Seed)
 	if doc.Interrupted {
 		t += ", interrupted"
 	}
@@ -360,7 +368,12 @@ func judged(doc *result.Document) []Judged {
 	for _, s := range series(doc) {
 		j := Judged{Metric: s.metric, Profile: s.profile, Blocks: len(s.figures[doc.Arms[0].Name])}
 		for _, a := range doc.Arms {
-			row := JudgedRow{Arm: a.Name, Median: median(s.figures[a.Name]), Sentinel: a.SentinelOf != ""}
+			row := JudgedRow{Arm: a.Name, Median: median(s.figures[a.Name]), Sentinel: a.SentinelOf != "", Floor: a.Floor}
+			for i, f := range doc.AboveFloor {
+				if f.Arm == a.Name && f.Metric == s.metric.Name && f.Profile == s.profile {
+					row.AboveFloor = &doc.AboveFloor[i]
+				}
+			}
 			for i, c := range doc.Comparisons {
 				if c.Arm == a.Name && c.Metric == s.metric.Name && c.Profile == s.profile {
 					row.Comparison = &doc.Comparisons[i]

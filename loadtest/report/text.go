@@ -94,6 +94,10 @@ func (p *page) judged(j Judged) {
 	for _, n := range j.notes() {
 		p.line("  ", "%s", n)
 	}
+	if rows := j.aboveTable(); rows != nil {
+		p.section(j.aboveTitle())
+		p.table(rows, 1)
+	}
 }
 
 // verdict words a row, whose doubts are in notes; where it stands on fewer blocks than the others it says so.

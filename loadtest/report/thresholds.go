@@ -26,7 +26,7 @@ func Check(doc *result.Document, thresholds []threshold.Threshold) {
 		for _, profile := range profiles(doc, phaseOf(doc, t, m)) {
 			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile)}
 			for i, a := range doc.Arms {
-				if a.SentinelOf != "" || t.Baseline && i == 0 {
+				if a.SentinelOf != "" || a.Floor || t.Baseline && i == 0 {
 					continue
 				}
 				c := result.Threshold{Arm: a.Name, Threshold: t.String(), Metric: t.Metric, Profile: profile}

@@ -46,6 +46,10 @@ type Document struct {
 	Trials      []Trial      `json:"trials"`
 	Comparisons []Comparison `json:"comparisons"`
 
+	// AboveFloor is what each arm costs beyond the floor arm; absent where there
+	// is none.
+	AboveFloor []AboveFloor `json:"above_floor,omitempty"`
+
 	// Gates are the conditions under which figures may be believed, and what
 	// came of them.
 	Gates []Gate `json:"gates,omitempty"`
@@ -99,6 +103,10 @@ type Arm struct {
 	// SentinelOf names the arm of which this one is a second, identical copy
 	// that shows the noise; "" otherwise.
 	SentinelOf string `json:"sentinel_of,omitempty"`
+
+	// Floor marks the one arm whose client answers from memory. It is under no
+	// test: the others are held against it in [Document.AboveFloor].
+	Floor bool `json:"floor,omitempty"`
 }
 
 // Phase is how a trial was loaded.
@@ -185,6 +193,27 @@ type Comparison struct {
 	BlocksNeeded int `json:"blocks_needed,omitempty"`
 	// Why is the reason for "not valid", or a doubt worth knowing.
 	Why string `json:"why,omitempty"`
+}
+
+// AboveFloor is how much one arm uses beyond the floor arm, whose client answers from
+// memory: what its client adds to a gateway. It is a difference in the metric's own
+// unit, and there is one for figures of the duet alone, where both ran at once.
+type AboveFloor struct {
+	Arm     string `json:"arm"`
+	Floor   string `json:"floor"` // the floor arm's name
+	Profile string `json:"profile"`
+	Metric  string `json:"metric"`
+
+	// Value is arm − floor (Hodges–Lehmann over blocks) with its interval, null
+	// where no block has both. Lo and Hi are null where the blocks are too few to
+	// bound it.
+	Value *float64 `json:"value"`
+	Lo    *float64 `json:"lo"`
+	Hi    *float64 `json:"hi"`
+
+	// Level is the confidence of [Lo, Hi]; Blocks is how many it stands on.
+	Level  float64 `json:"level"`
+	Blocks int     `json:"blocks"`
 }
 
 // Verdict is what a comparison concludes.
