@@ -49,6 +49,11 @@ type Config struct {
 	// Default append.
 	Forwarded ForwardedPolicy `yaml:"forwarded"`
 
+	// Burn is CPU time to waste on every request, at most 10ms: for tests of
+	// whether an experiment finds a difference that was put in, and for nothing
+	// else. It is turned into a number of rounds once, at the start. Default 0s.
+	Burn time.Duration `yaml:"burn"`
+
 	Admin Admin `yaml:"admin"`
 }
 
@@ -144,6 +149,8 @@ func (c Config) Validate() error {
 		"is for an https upstream, and %s is not one: write https:// there or take tls out", c.Upstream)
 	checkWord(&check, "host", c.Host, HostUpstream, HostPreserve)
 	checkWord(&check, "forwarded", c.Forwarded, ForwardedAppend, ForwardedStrip)
+	check.That(c.Burn >= 0 && c.Burn <= maxBurn, "burn",
+		"%v is out of range: write 0s to burn nothing, or up to %v a request", c.Burn, maxBurn)
 	if c.Admin.Listen != "" {
 		checkListen(&check, "admin.listen", c.Admin.Listen)
 		check.That(c.Admin.Listen != c.Listen || anyPort(c.Listen), "admin.listen",
@@ -220,6 +227,9 @@ func checkLimits(check *conf.Check, l clients.Limits) {
 	check.That(l.RequestBody >= 0, "limits.request_body", "%v is negative: write 0B for no bound, or a size", l.RequestBody)
 	check.That(l.ResponseBody >= 0, "limits.response_body", "%v is negative: write 0B for no bound, or a size", l.ResponseBody)
 }
+
+// maxBurn leaves a mistyped unit no room: 20ms for 20us would be a gateway that stands.
+const maxBurn = 10 * time.Millisecond
 
 func checkListen(check *conf.Check, path, addr string) {
 	_, port, err := net.SplitHostPort(addr)

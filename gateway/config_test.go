@@ -66,6 +66,8 @@ func TestEveryBadValueIsNamedWithItsCure(t *testing.T) {
 		{"tls", "write https://", func(c *gateway.Config) { c.TLS.ServerName = "h" }},
 		{"host", "did you mean preserve?", func(c *gateway.Config) { c.Host = "preserved" }},
 		{"forwarded", "did you mean strip?", func(c *gateway.Config) { c.Forwarded = "stripped" }},
+		{"burn", "up to 10ms", func(c *gateway.Config) { c.Burn = -time.Microsecond }},
+		{"burn", "up to 10ms", func(c *gateway.Config) { c.Burn = 20 * time.Millisecond }},
 		{"admin.listen", "host:port", func(c *gateway.Config) { c.Admin.Listen = "here" }},
 		{"admin.listen", "another port", func(c *gateway.Config) { c.Admin.Listen = c.Listen }},
 	} {

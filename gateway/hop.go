@@ -31,6 +31,7 @@ type hop struct {
 	host         string // upstream's own
 	preserveHost bool
 	strip        bool // forwarded: strip
+	burn         burn
 
 	pseudonym string    // this gateway's, in Via
 	via       [2]string // Via's value for HTTP/1.0 and HTTP/1.1
@@ -43,6 +44,10 @@ func newHop(cfg Config, client clients.Client, m *meter) (*hop, error) {
 	if err != nil {
 		return nil, err
 	}
+	burn, err := calibrate(cfg.Burn)
+	if err != nil {
+		return nil, err
+	}
 	h := &hop{
 		client:       client,
 		meter:        m,
@@ -50,6 +55,7 @@ func newHop(cfg Config, client clients.Client, m *meter) (*hop, error) {
 		host:         u.Host,
 		preserveHost: cfg.Host == HostPreserve,
 		strip:        cfg.Forwarded == ForwardedStrip,
+		burn:         burn,
 		pseudonym:    pseudonym(),
 	}
 	h.via = [2]string{"1.0 " + h.pseudonym, "1.1 " + h.pseudonym}
@@ -81,6 +87,7 @@ func (h *hop) Serve(ctx context.Context, in *server.Inbound) *clients.Response {
 			h.meter.inFlight.Add(-1)
 		}
 	}()
+	h.burn.spend()
 	out := x.serve(ctx, in)
 	served = true
 	return out

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"time"
+
+	"gatebench/internal/process"
+)
+
+// burn is CPU time to waste on every request: a known difference, for tests of
+// whether an experiment finds it. It is a number of rounds and not a time, because a
+// spin until a clock says so burns too little when it is preempted.
+//
+// The trap: rounds were timed on a calm machine. Where the processor then runs at
+// another speed, a request burns as much more or less as all its other work does.
+type burn struct{ rounds int64 }
+
+// calibrate finds how many rounds take d on this processor now.
+func calibrate(d time.Duration) (burn, error) {
+	if d == 0 {
+		return burn{}, nil
+	}
+	per, err := roundTime()
+	if err != nil {
+		return burn{}, err
+	}
+	return burn{max(1, int64(float64(d)/per))}, nil
+}
+
+// What calibration takes: 21 samples of about 1 ms each.
+const (
+	calibrationSamples = 21
+	calibrationRounds  = 1 << 20
+)
+
+// roundTime is the CPU time of one round, in nanoseconds: the median of samples, so
+// that what disturbed a few of them does not count.
+func roundTime() (float64, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	spin(calibrationRounds) // warm: the first rounds run at a sleeping processor's speed
+	samples := make([]float64, calibrationSamples)
+	for i := range samples {
+		from, _ := process.ThreadCPU()
+		spin(calibrationRounds)
+		to, ok := process.ThreadCPU()
+		if !ok || to <= from {
+			return 0, errors.New("burn: this system does not tell the CPU time of a thread, by which rounds are timed")
+		}
+		samples[i] = float64(to-from) / calibrationRounds
+	}
+	slices.Sort(samples)
+	return samples[calibrationSamples/2], nil
+}
+
+// spend burns. The result is of no use but keeps the compiler from dropping the work.
+func (b burn) spend() {
+	if b.rounds > 0 && spin(b.rounds) == 0 {
+		runtime.Gosched() // in one of 2^64 cases
+	}
+}
+
+// spin takes n rounds of a linear congruential generator (Knuth's MMIX). Each waits for
+// the one before, which leaves most of a processor idle: what else runs on it, a
+// sibling thread say, makes little difference to how long a round takes.
+//
+//go:noinline
+func spin(n int64) uint64 {
+	x := uint64(n)
+	for range n {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	return x
+}
