@@ -30,6 +30,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 
 	// Bottom: values and contracts.
 	"internal/conf":    {},
+	"internal/deck":    {},
 	"internal/doctor":  {theirs: "github.com/prometheus/procfs golang.org/x/sys"},
 	"internal/process": {theirs: "github.com/prometheus/client_golang golang.org/x/sys"},
 	"clients":          {ours: "internal/conf"},
@@ -51,8 +52,9 @@ var lattice = map[string]struct{ ours, theirs string }{
 		ours:   "clients gateway/admission gateway/breaker internal/conf internal/process server",
 		theirs: "github.com/prometheus/client_golang github.com/prometheus/common",
 	},
+	"backend/fault": {ours: "clients internal/conf internal/deck server"},
 	"backend": {
-		ours:   "clients internal/conf internal/process server",
+		ours:   "backend/fault clients internal/conf internal/deck internal/process internal/strictyaml server",
 		theirs: "github.com/prometheus/client_golang github.com/prometheus/common golang.org/x/sys",
 	},
 

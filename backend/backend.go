@@ -5,6 +5,9 @@
 // It leaves HTTP itself to package server. What a request means is written once,
 // as a function from a request to a response.
 //
+// What can go wrong on purpose is in package fault; the path /-/faults, for callers on
+// the same machine, says what is in force.
+//
 // The trap: the metrics of connections include the connection that reads them.
 // Whoever counts connections keeps one open for that and takes it off.
 package backend

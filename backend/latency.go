@@ -2,13 +2,12 @@ package backend
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gatebench/internal/conf"
+	"gatebench/internal/deck"
 )
 
 // Latency is how long answers take: always the same, "20ms", or dealt from a deck of
@@ -59,16 +58,16 @@ func cards(text string) ([]time.Duration, error) {
 		}
 		kinds, counts, common = append(kinds, d), append(counts, n), gcd(n, common)
 	}
-	var deck []time.Duration
+	var all []time.Duration
 	for i, d := range kinds {
 		for range counts[i] / common {
-			deck = append(deck, d)
+			all = append(all, d)
 		}
-		if len(deck) > mostCards {
+		if len(all) > mostCards {
 			return nil, fmt.Errorf("%q is a deck of more than %d cards", text, mostCards)
 		}
 	}
-	return deck, nil
+	return all, nil
 }
 
 func gcd(a, b int) int {
@@ -78,33 +77,11 @@ func gcd(a, b int) int {
 	return a
 }
 
-// deck deals latencies. The same seed deals the same.
-type deck struct {
-	cards []time.Duration
-
-	mu    sync.Mutex
-	rng   *rand.Rand
-	dealt int
-}
-
-func newDeck(l Latency, seed uint64) (*deck, error) {
+// newDeck deals latencies. The same seed deals the same.
+func newDeck(l Latency, seed uint64) (*deck.Deck[time.Duration], error) {
 	cs, err := cards(string(l))
 	if err != nil {
 		return nil, err
 	}
-	return &deck{cards: cs, rng: rand.New(rand.NewPCG(seed, 0)), dealt: len(cs)}, nil
-}
-
-func (d *deck) deal() time.Duration {
-	if len(d.cards) == 1 {
-		return d.cards[0]
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.dealt == len(d.cards) {
-		d.rng.Shuffle(len(d.cards), func(i, j int) { d.cards[i], d.cards[j] = d.cards[j], d.cards[i] })
-		d.dealt = 0
-	}
-	d.dealt++
-	return d.cards[d.dealt-1]
+	return deck.New(cs, seed), nil
 }

@@ -49,7 +49,7 @@ func TestDecksAreDealtWhole(t *testing.T) {
 		for range 3 {
 			var one []time.Duration
 			for range 100 {
-				one = append(one, d.deal())
+				one = append(one, d.Deal())
 			}
 			decks = append(decks, one)
 		}

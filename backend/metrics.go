@@ -28,7 +28,7 @@ func newMetrics(routes []string, conns func() server.Conns, load func() (busy, q
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatebench_backend_requests_total",
-			Help: `Requests answered, by route and status; code 0 is a caller that went away first.`,
+			Help: `Requests answered, by route and status; code 0 is none: a caller that went away first, or a fault that broke the answer.`,
 		}, []string{"route", "code"}),
 		ok: make(map[string]prometheus.Counter, len(routes)),
 	}

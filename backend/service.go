@@ -11,14 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"gatebench/backend/fault"
 	"gatebench/clients"
 	"gatebench/internal/conf"
+	"gatebench/internal/deck"
 	"gatebench/server"
 )
 
 // service is the product API, written once for both servers.
 type service struct {
-	latency *deck
+	latency *deck.Deck[time.Duration]
+	faults  fault.Set
 	padding *padding
 	wait    func(ctx context.Context, d time.Duration) error
 	workers workers
@@ -93,6 +96,7 @@ func (s *service) addRoutes() {
 	s.nested = map[string]*route{
 		"product": {label: "/product/{pid}", answer: productByID},
 		"hello":   {label: "/hello/{latency}", answer: s.hello, untimed: true},
+		"-":       {label: "/-/faults", methods: control, answer: s.control, own: true},
 	}
 }
 
@@ -140,13 +144,24 @@ func (s *service) Serve(ctx context.Context, in *server.Inbound) (resp *clients.
 		s.metrics.count(rt.label, resp.Status)
 		resp.OnEnd(s.leave)
 	}()
-	resp = s.answer(rt, r)
-	if !rt.untimed && s.spend(ctx) != nil {
-		return nil
+	if hit, met := s.faults.Draw(); met {
+		resp = hit.Answer(fault.Exchange{Ctx: ctx, In: in, Wait: s.wait, Next: func() *clients.Response { return s.work(rt, r) }})
+	} else {
+		resp = s.work(rt, r)
 	}
 	if timed && resp != nil {
 		ns := strconv.FormatInt(time.Since(began).Nanoseconds(), 10)
 		resp.Fields = append(slices.Clip(resp.Fields), clients.Field{Name: "X-Served-Ns", Value: ns})
+	}
+	return resp
+}
+
+// work gives the answer when its latency is spent, nil where nobody is there to read
+// one.
+func (s *service) work(rt *route, r request) *clients.Response {
+	resp := s.answer(rt, r)
+	if !rt.untimed && s.spend(r.ctx) != nil {
+		return nil
 	}
 	return resp
 }
@@ -164,7 +179,7 @@ func (s *service) turnAway(rt *route, err error) *clients.Response {
 
 // spend takes the latency of one answer.
 func (s *service) spend(ctx context.Context) error {
-	d := s.latency.deal()
+	d := s.latency.Deal()
 	if d == 0 {
 		return nil
 	}

@@ -165,6 +165,8 @@ func (f *fastServer) handle(ctx *fasthttp.RequestCtx) {
 		x.resp = f.s.ask(x.life, &x.in)
 	}
 	switch {
+	case x.resp == nil && x.in.taken != nil:
+		x.takeOver(func(net.Conn) { x.s.giveWire(x.conn, x.in.taken) })
 	case x.resp == nil:
 		x.finish()
 		hangUp(ctx)

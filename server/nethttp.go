@@ -98,6 +98,9 @@ func (x *netExchange) serve(r *http.Request) (intact bool) {
 		resp = x.s.ask(r.Context(), &x.in)
 	}
 	switch {
+	case resp == nil && x.in.taken != nil:
+		x.handOver()
+		return false
 	case resp == nil:
 		x.finishBody()
 		return false
@@ -266,4 +269,14 @@ func (x *netExchange) upgrade(resp *clients.Response) bool {
 	}
 	x.s.tunnel(x.conn, buffered.Reader, resp)
 	return true
+}
+
+// handOver leaves the connection to whom the handler has named.
+func (x *netExchange) handOver() {
+	if b := x.in.upload; b != nil {
+		b.detach()
+	}
+	if _, _, err := http.NewResponseController(x.w).Hijack(); err == nil {
+		x.s.giveWire(x.conn, x.in.taken)
+	}
 }

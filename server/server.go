@@ -31,7 +31,8 @@ import (
 )
 
 // Handler answers one request. A nil response means that nobody is there to read
-// one: the connection is closed with nothing written. The server calls End on
+// one: the connection is closed with nothing written, or left to whom
+// [Inbound.TakeOver] names. The server calls End on
 // the response.
 //
 // ctx ends when downstream goes away (as far as the server can see it) or when
@@ -52,7 +53,8 @@ type Inbound struct {
 	// ProtoMinor is 1 for HTTP/1.1 and 0 for HTTP/1.0.
 	ProtoMinor int
 
-	upload *body // Body, whatever the handler has put in its place
+	upload *body      // Body, whatever the handler has put in its place
+	taken  func(Wire) // see TakeOver
 }
 
 // Config is what both servers are built from.

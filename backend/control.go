@@ -1,0 +1,85 @@
+package backend
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"gatebench/backend/fault"
+	"gatebench/clients"
+	"gatebench/internal/conf"
+	"gatebench/internal/strictyaml"
+)
+
+// control is how faults are switched: GET says which are in force, PUT replaces
+// them all, DELETE ends them.
+var control = []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}
+
+// orders is what the path takes and gives, as YAML or as JSON, which is YAML too.
+type orders struct {
+	Faults []fault.Fault `yaml:"faults"`
+}
+
+// longestOrders bounds the body of a PUT.
+const longestOrders = 64 << 10
+
+// control is for this machine alone: who can switch faults on can stop the service.
+func (s *service) control(r request) (*clients.Response, error) {
+	if r.arg != "faults" {
+		return elsewhere.answer(r)
+	}
+	if ip := net.ParseIP(r.RemoteIP); ip == nil || !ip.IsLoopback() {
+		return nil, refuse(http.StatusForbidden, "faults are switched from this machine alone, and you are at %s", r.RemoteIP)
+	}
+	switch r.Method {
+	case http.MethodPut:
+		fs, err := readOrders(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		s.faults.Put(fs)
+	case http.MethodDelete:
+		s.faults.Put(nil)
+	}
+	body, err := strictyaml.JSON(orders{s.faults.Faults()})
+	if err != nil {
+		return nil, err
+	}
+	return clients.NewResponse(http.StatusOK, clients.Fields{{Name: "Content-Type", Value: "application/json"}}, append(body, '\n')), nil
+}
+
+// readOrders reads strictly; what is wrong is told with its line and column.
+func readOrders(body io.Reader) ([]fault.Fault, error) {
+	if body == nil {
+		return nil, refuse(http.StatusBadRequest, `there are no faults: send {"faults": [{"status": 503}]}, or DELETE to end them`)
+	}
+	src, err := io.ReadAll(io.LimitReader(body, longestOrders+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(src) > longestOrders {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "faults are told in at most %d bytes", longestOrders)
+	}
+	d, err := strictyaml.Parse("faults", src)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	var o orders
+	vs, err := d.Decode(&o, strictyaml.Environment{})
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	var c conf.Check
+	for i := range o.Faults {
+		at := fmt.Sprintf("faults[%d]", i)
+		if !vs.Set(at + ".share") {
+			o.Faults[i].Share = 1
+		}
+		c.Within(at, o.Faults[i].Validate())
+	}
+	if err := vs.Locate("", c.Err()); err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	return o.Faults, nil
+}
