@@ -10,7 +10,7 @@ PLAN    ?= quick
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 
-.PHONY: help bench bench-standard bench-go bench-load truth soak test check fmt lint vet tidy build fuzz clean
+.PHONY: help bench bench-standard bench-go bench-load truth truth-engine truth-verdict truth-long soak test check fmt lint vet tidy build fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,8 +48,16 @@ bench-go: ## Go benchmarks of the hop, the adapters, the servers and the load en
 bench-load: build ## the load engine beside wrk, ab, hey, vegeta and fortio: CPU per request (about 5 minutes, nothing else may run)
 	$(GO) run ./loadtest/peers bench
 
-truth: build ## the load engine against closed forms and other tools, in real time (about 6 minutes, nothing else may run)
+truth: truth-engine truth-verdict ## whether the figures and the verdicts are true: truth-engine, then truth-verdict (about 40 minutes, nothing else may run)
+
+truth-engine: build ## the load engine against closed forms and other tools, in real time (about 6 minutes)
 	$(GO) run ./loadtest/peers truth
+
+truth-verdict: build ## the verdict on 20 pairs of identical arms, a known dose of CPU time and a known tail (about 32 minutes)
+	$(GO) run ./loadtest/peers verdict
+
+truth-long: build ## the same with 100 pairs of identical arms (about 2 hours); those of earlier runs in out/identical.jsonl count
+	$(GO) run ./loadtest/peers verdict -runs 50 -append out/identical.jsonl identical
 
 soak: ## whose answer is whose over 20,000 requests a pair, and memory under 1 GB bodies
 	$(GO) test ./internal/soak -v -timeout 60m -soak.full -soak.table $(CURDIR)/docs/results/soak.txt
