@@ -19,7 +19,10 @@ import (
 )
 
 func newGateway(w *world) *cobra.Command {
-	var file string
+	var (
+		file string
+		prof profile
+	)
 	cmd := &cobra.Command{
 		Use:   "gateway [-f FILE]",
 		Short: "Serve the gateway in front of an upstream",
@@ -32,10 +35,15 @@ at /-/about. SIGTERM drains, a second signal ends at once.`,
 			if err != nil {
 				return err
 			}
-			return runGateway(cmd.Context(), w, cfg.Gateway)
+			finish, err := prof.start(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return errors.Join(runGateway(cmd.Context(), w, cfg.Gateway), finish())
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "configuration file (default: none, every value its default)")
+	prof.flags(cmd)
 	return cmd
 }
 

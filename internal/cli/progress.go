@@ -47,8 +47,11 @@ func describe(e experiment.Event) string {
 		what = append(what, "all arms")
 	}
 	where := fmt.Sprintf("block %d/%d", e.Block+1, e.Blocks)
-	if e.Phase == "pilot" {
+	switch e.Phase {
+	case "pilot":
 		where = "before the first block"
+	case "pprof":
+		where = "after the last block"
 	}
 	return fmt.Sprintf("%s: %s; %d of %d trials done, ends about %s (in %s)", where, strings.Join(what, " "),
 		e.Done, e.Total, e.End.Format("15:04:05"), time.Until(e.End).Round(time.Second))

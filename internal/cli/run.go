@@ -15,7 +15,7 @@ import (
 )
 
 func newRun(w *world) *cobra.Command {
-	var out string
+	var out, pprof string
 	cmd := &cobra.Command{
 		Use:   "run [PLAN|FILE] [--out DIR]",
 		Short: "Carry out a whole experiment and report on it",
@@ -27,6 +27,9 @@ measured. Where the configuration has thresholds and one is missed, the exit cod
 3.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkProfileKind(pprof); err != nil {
+				return err
+			}
 			plan := "quick"
 			if len(args) > 0 {
 				plan = args[0]
@@ -38,9 +41,14 @@ measured. Where the configuration has thresholds and one is missed, the exit cod
 			if out == "" {
 				out = filepath.Join("out", cfg.Name)
 			}
-			return runExperiment(cmd.Context(), w, cfg, out, w.commandLine("run", plan, "--out", out))
+			again := []string{"run", plan, "--out", out}
+			if pprof != "" {
+				again = append(again, "--pprof", pprof)
+			}
+			return runExperiment(cmd.Context(), w, cfg, out, pprof, w.commandLine(again...))
 		},
 	}
+	cmd.Flags().StringVar(&pprof, "pprof", "", "after the last block, profile every arm's gateway under load into DIR/pprof: cpu or heap")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "folder for the results (default out/PLAN)")
 	return cmd
 }
@@ -72,7 +80,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, command string) error {
+func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, pprof, command string) error {
 	if err := experiment.PrepareOut(out); err != nil {
 		return exit(exitCannotRun, "%w", err)
 	}
@@ -81,7 +89,7 @@ func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, comma
 		return exit(exitCannotRun, "finding this program's own file: %w", err)
 	}
 	show := newProgress(w)
-	doc, err := experiment.Run(ctx, cfg.Plan, experiment.Options{Binary: binary, Out: out, Env: w.environ, Progress: show.event})
+	doc, err := experiment.Run(ctx, cfg.Plan, experiment.Options{Binary: binary, Out: out, Env: w.environ, Pprof: pprof, Progress: show.event})
 	show.end()
 	if doc == nil {
 		return exit(exitCannotRun, "%w", err)

@@ -97,13 +97,13 @@ func (r *run) startBackends(ctx context.Context) (backends, error) {
 }
 
 // startGateway starts an arm's gateway in front of backend and asks it, the first
-// time, about itself.
-func (r *run) startGateway(ctx context.Context, arm int, backend *sut.Server) (*sut.Server, error) {
+// time, about itself. args are more of its command line.
+func (r *run) startGateway(ctx context.Context, arm int, backend *sut.Server, args ...string) (*sut.Server, error) {
 	a := r.plan.Arms[arm]
 	s, err := r.launcher.Serve(ctx, sut.Command{
 		Name: fmt.Sprintf("gateway %q", a.Name),
 		Path: r.options.Binary,
-		Args: []string{"gateway", "-f", r.files[arm].gateway},
+		Args: append([]string{"gateway", "-f", r.files[arm].gateway}, args...),
 		Env: append(r.env,
 			"GATEBENCH_GATEWAY_LISTEN=127.0.0.1:0",
 			"GATEBENCH_GATEWAY_UPSTREAM=http://"+backend.Addr,

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 			if n == s.InvalidAt {
 				s.Load = "invalid"
 			}
+			if len(os.Args) > 7 && os.Args[4] == "--pprof" && os.Args[6] == "--pprof-file" {
+				must(0, os.WriteFile(os.Args[7], []byte(os.Args[5]+" of "+os.Args[3]), 0o600))
+			}
 			fakeGateway(s)
 			return
 		case "backend":

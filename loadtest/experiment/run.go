@@ -31,6 +31,10 @@ type Options struct {
 	// Host looks at the machine for the gates; nil is [sut.ReadHost].
 	Host func() (sut.Host, error)
 
+	// Pprof is a kind of profile that every arm's gateway writes of itself after
+	// the last block: "cpu" or "heap", "" for none.
+	Pprof string
+
 	// Progress is called before every step, from one goroutine. Nil is none.
 	Progress func(Event)
 }
@@ -167,13 +171,16 @@ func (r *run) all(ctx context.Context) error {
 	for block := range r.plan.Blocks {
 		if fits := r.clock.fits(r.plan.blockTime()); !fits && block > 0 {
 			r.warn(fmt.Sprintf("the budget of %v is used up: %d of %d blocks were measured", r.plan.Budget, block, r.plan.Blocks))
-			return nil
+			return r.profileArms(ctx, profiles)
 		}
 		if err := r.block(ctx, block, parts, profiles); err != nil {
 			return err
 		}
 	}
 	if err := r.makeUp(ctx, profiles); err != nil {
+		return err
+	}
+	if err := r.profileArms(ctx, profiles); err != nil {
 		return err
 	}
 	r.progress(Event{Block: r.clock.blocks})

@@ -52,9 +52,9 @@ type sample struct {
 }
 
 // alone starts an arm's gateway, loads it, calls see with what was seen, also when
-// it ends early, and stops the gateway.
-func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Profile, see func(*soloist)) error {
-	gateway, err := r.startGateway(ctx, arm, backend)
+// it ends early, and stops the gateway. args are more of the gateway's command line.
+func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Profile, see func(*soloist), args ...string) error {
+	gateway, err := r.startGateway(ctx, arm, backend, args...)
 	if err != nil {
 		return err
 	}

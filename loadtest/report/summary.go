@@ -643,6 +643,13 @@ func facts(doc *result.Document) []Fact {
 		add("when", "%s, took %s", doc.Started.UTC().Format("2006-01-02 15:04 MST"), doc.Finished.Sub(doc.Started).Round(time.Second))
 	}
 	add("method", "paired log-ratios by block; Hodges–Lehmann, exact signed-rank interval %.0f %%; claims only where Student's t agrees, Holm over arms", level*100)
+	if len(doc.Pprof) > 0 {
+		var files []string
+		for _, p := range doc.Pprof {
+			files = append(files, p.File)
+		}
+		add("profiles", "%s, each of a gateway alone under load after the last block (go tool pprof FILE)", strings.Join(files, ", "))
+	}
 	add("repeat", "%s", doc.Command)
 	return fs
 }

@@ -50,6 +50,10 @@ type Document struct {
 	// is none.
 	AboveFloor []AboveFloor `json:"above_floor,omitempty"`
 
+	// Pprof are the profiles that were taken after the last block; absent where
+	// none was asked for.
+	Pprof []Pprof `json:"pprof,omitempty"`
+
 	// Gates are the conditions under which figures may be believed, and what
 	// came of them.
 	Gates []Gate `json:"gates,omitempty"`
@@ -145,6 +149,15 @@ type Trial struct {
 	// Gates has what was read for each [Gate] of the trial's phase, by its
 	// name; what could not be read is absent.
 	Gates map[string]float64 `json:"gates,omitempty"`
+}
+
+// Pprof is a profile that one arm's gateway wrote of itself under load, outside of
+// everything measured: it explains, and has no part in any figure.
+type Pprof struct {
+	Arm  string `json:"arm"`
+	Kind string `json:"kind"` // "cpu" or "heap"
+	// File is its path in the folder of the result; `go tool pprof` reads it.
+	File string `json:"file"`
 }
 
 // Gate is one condition under which the figures of one phase may be believed. A
