@@ -66,14 +66,14 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"loadtest/gate":       {ours: "loadtest/result"},
 	"loadtest/threshold":  {ours: "internal/conf loadtest/result"},
 	"loadtest/report":     {ours: "loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6"},
-	"loadtest/sut":        {ours: "loadtest/result", theirs: "github.com/prometheus/common github.com/prometheus/client_model github.com/prometheus/procfs golang.org/x/sys"},
+	"loadtest/sut":        {ours: "internal/conf loadtest/result", theirs: "github.com/Shopify/toxiproxy/v2 github.com/prometheus/common github.com/prometheus/client_model github.com/prometheus/procfs github.com/rs/zerolog golang.org/x/sys"},
 	"loadtest/experiment": {ours: "internal/conf loadtest/gate loadtest/load loadtest/result loadtest/sut"},
 
 	// Top: configuration and wiring.
 	"configs":             {},
 	"internal/strictyaml": {ours: "internal/conf", theirs: "github.com/goccy/go-yaml"},
-	"internal/config": {ours: "backend configs gateway internal/conf internal/strictyaml loadtest/experiment loadtest/load " +
-		"loadtest/result loadtest/threshold"},
+	"internal/config": {ours: "backend backend/fault configs gateway internal/conf internal/strictyaml loadtest/experiment loadtest/load " +
+		"loadtest/result loadtest/sut loadtest/threshold"},
 	"internal/cli": {
 		ours: "backend clients clients/registry gateway internal/conf internal/config internal/doctor " +
 			"loadtest/experiment loadtest/load loadtest/report loadtest/result server",

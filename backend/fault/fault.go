@@ -96,9 +96,10 @@ func (f Fault) Validate() error {
 	case len(asked) > 1:
 		c.That(false, asked[1], "stands beside %s: a fault is one thing, so "+one+", and several faults in windows of their own", asked[0], strings.Join(all, ", "))
 	}
-	c.That(f.Share > 0 && f.Share <= 1, "share", "%v of the requests is no fault: write more than 0%%, up to 100%%", f.Share)
-	if _, _, ok := deckOf(float64(f.Share)); !ok {
-		c.That(false, "share", "%v cannot be dealt exactly: write a percentage with at most two decimals", f.Share)
+	if _, _, ok := deckOf(float64(f.Share)); f.Share > 0 && f.Share <= 1 {
+		c.That(ok, "share", "%v cannot be dealt exactly: write a percentage with at most two decimals", f.Share)
+	} else {
+		c.That(false, "share", "%v of the requests is no fault: write more than 0%%, up to 100%%", f.Share)
 	}
 	return c.Err()
 }

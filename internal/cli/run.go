@@ -19,7 +19,7 @@ func newRun(w *world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [PLAN|FILE] [--out DIR]",
 		Short: "Carry out a whole experiment and report on it",
-		Long: `Carries out a bundled plan (quick, standard) or one from a file: starts backend and
+		Long: `Carries out a bundled plan (quick, standard, outage) or one from a file: starts backend and
 gateways as processes of this binary, loads every arm in random order, stops
 everything whatever happens, and writes result.json and reports of it as text,
 Markdown, CSV, JUnit, Go benchmarks and JMeter's aggregate. Ctrl-C saves what was

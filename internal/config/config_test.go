@@ -158,7 +158,7 @@ func TestOneArmIsTheFloor(t *testing.T) {
 
 // The bundled plans load, say what they are, and keep their promise on time.
 func TestBundledPlans(t *testing.T) {
-	if got, want := configs.Plans(), []string{"quick", "standard"}; !cmp.Equal(got, want) {
+	if got, want := configs.Plans(), []string{"outage", "quick", "standard"}; !cmp.Equal(got, want) {
 		t.Fatalf("plans %v, want %v", got, want)
 	}
 	for name, limit := range map[string]time.Duration{"quick": 200 * time.Second, "standard": 25 * time.Minute} {
@@ -181,6 +181,32 @@ func TestBundledPlans(t *testing.T) {
 			}
 			t.Errorf("no value comes from %s.yaml", name)
 		})
+	}
+}
+
+// The outage plan breaks every load, and compares the same policies for all clients.
+func TestOutagePlan(t *testing.T) {
+	c, err := LoadPlan("outage", Options{Clients: clients, Floor: "floor"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Plan
+	arms := map[string]int{}
+	for _, a := range p.Arms {
+		arms[a.Client]++
+	}
+	for _, client := range clients {
+		if arms[client] != 3 {
+			t.Errorf("%s has %d arms", client, arms[client])
+		}
+	}
+	for _, pr := range p.Profiles {
+		if len(pr.Faults) == 0 {
+			t.Errorf("nothing goes wrong in %s", pr.Name)
+		}
+	}
+	if planned := duration(p); planned > 12*time.Minute || planned > p.Budget {
+		t.Errorf("takes about %v, beyond its budget of %v", planned, p.Budget)
 	}
 }
 
@@ -385,8 +411,8 @@ func TestLoadPlan(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"quik":      "quik: there is neither a plan nor a file of this name; the plans are quick, standard\nhint: did you mean quick?",
-		"all":       "all: there is neither a plan nor a file of this name; the plans are quick, standard",
+		"quik":      "quik: there is neither a plan nor a file of this name; the plans are outage, quick, standard\nhint: did you mean quick?",
+		"all":       "all: there is neither a plan nor a file of this name; the plans are outage, quick, standard",
 		"none.yaml": "none.yaml: there is no such file",
 		"no/quick":  "no/quick: there is no such file",
 		".":         ".: is a directory, not a file",
@@ -458,4 +484,28 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("no JSON: %s", c.Plan.Config)
 		}
 	})
+}
+
+// What the backend is told and the result keeps has the keys that were written, and
+// no load without a backend takes faults.
+func TestFaultsOfAProfile(t *testing.T) {
+	c, err := Load("testdata/cases/faults.yaml", Options{Clients: clients})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := c.Plan.Profiles[0].Faults
+	if len(fs) != 2 || fs[0].What != "backend status 503 for 5% of requests" || fs[1].What != "wire latency 20ms" || fs[1].Backend != nil {
+		t.Errorf("got %+v", fs)
+	}
+	for _, want := range []string{`"status":503`, `"share":"5%"`} {
+		if !strings.Contains(string(fs[0].Backend), want) {
+			t.Errorf("the backend is told %s", fs[0].Backend)
+		}
+	}
+	if got := string(c.Plan.Config); !strings.Contains(got, `"faults":[{"at":"1s","for":"5s","backend":{"status":503,"share":"5%"}`) {
+		t.Errorf("the effective configuration is %s", got)
+	}
+	if _, err := c.Profile("p"); err == nil || !strings.Contains(err.Error(), "gatebench run") {
+		t.Errorf("a load alone with faults: %v", err)
+	}
 }

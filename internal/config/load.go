@@ -210,8 +210,9 @@ func (c *Config) Values() iter.Seq[strictyaml.Value] {
 			}
 		}
 		for _, p := range c.profiles {
+			unwritten := p.unwritten()
 			for v := range p.values.All() {
-				if !yield(v) {
+				if !slices.Contains(unwritten, v.Path) && !yield(v) {
 					return
 				}
 			}

@@ -20,7 +20,7 @@ import (
 // profile is one load shape, decoded.
 type profile struct {
 	name   string
-	shape  load.Profile
+	shape  profileConfig
 	values *strictyaml.Values
 }
 
@@ -30,10 +30,14 @@ func (d *document) readProfiles() error {
 	var errs []error
 	overlays := d.file.Profiles
 	for _, name := range slices.Sorted(maps.Keys(overlays)) {
-		p := profile{name: name, shape: load.DefaultProfile()}
+		p := profile{name: name, shape: profileConfig{Profile: load.DefaultProfile()}}
 		var err error
 		p.values, err = overlays[name].Decode(&p.shape)
+		p.shape.complete(p.values)
 		errs = append(errs, err, p.values.Locate("", p.shape.Validate()))
+		if !faulty(err, "profiles."+name+".faults") {
+			errs = append(errs, p.values.Locate("", p.shape.checkFaults()))
+		}
 		if !isName(name) {
 			errs = append(errs, p.values.Fault("", "", "%q cannot name a profile: use printable characters, at most %d", name, longestName))
 			continue
@@ -41,7 +45,7 @@ func (d *document) readProfiles() error {
 		d.profiles = append(d.profiles, p)
 	}
 	if _, written := overlays[steadyName]; !written {
-		p := profile{name: steadyName, shape: steady()}
+		p := profile{name: steadyName, shape: profileConfig{Profile: steady()}}
 		p.values, _ = d.values.Below("profiles." + steadyName).Decode(&p.shape) // no keys, no fault
 		d.profiles = append(d.profiles, p)
 	}
@@ -229,7 +233,7 @@ func (d *document) plan(name string) experiment.Plan {
 	for _, name := range d.chosenProfiles() {
 		for _, known := range d.profiles {
 			if known.name == name {
-				p.Profiles = append(p.Profiles, experiment.Profile{Name: name, Profile: known.shape})
+				p.Profiles = append(p.Profiles, experiment.Profile{Name: name, Profile: known.shape.Profile, Faults: known.shape.faults()})
 			}
 		}
 	}
@@ -324,16 +328,19 @@ func (d *document) effective(p experiment.Plan) ([]byte, error) {
 		Backend backend.Config `yaml:"backend"`
 	}
 	doc := struct {
-		Experiment Experiment              `yaml:"experiment"`
-		Profiles   map[string]load.Profile `yaml:"profiles"`
-		Thresholds map[string]string       `yaml:"thresholds"`
-		Arms       []armSections           `yaml:"arms"`
-	}{d.file.Experiment, map[string]load.Profile{}, d.file.Thresholds, nil}
+		Experiment Experiment               `yaml:"experiment"`
+		Profiles   map[string]profileConfig `yaml:"profiles"`
+		Thresholds map[string]string        `yaml:"thresholds"`
+		Arms       []armSections            `yaml:"arms"`
+	}{d.file.Experiment, map[string]profileConfig{}, d.file.Thresholds, nil}
 	doc.Experiment.Profiles = d.chosenProfiles()
-	for _, pr := range p.Profiles {
-		doc.Profiles[pr.Name] = pr.Profile
-	}
 	omit := []string{"experiment.profile"}
+	for _, pr := range d.profiles {
+		if slices.Contains(doc.Experiment.Profiles, pr.name) {
+			doc.Profiles[pr.name] = pr.shape
+			omit = append(omit, pr.unwritten()...)
+		}
+	}
 	for i, a := range d.arms {
 		doc.Arms = append(doc.Arms, armSections{a.Name, a.Gateway, a.Backend})
 		at := fmt.Sprintf("arms[%d]", i)

@@ -15,7 +15,10 @@ func (c *Config) Profile(name string) (load.Profile, error) {
 	var names []string
 	for _, p := range c.profiles {
 		if p.name == name {
-			return p.shape, nil
+			if len(p.shape.Faults) > 0 {
+				return load.Profile{}, fmt.Errorf("the profile %q %w", name, errFaults)
+			}
+			return p.shape.Profile, nil
 		}
 		if c.values.Set("profiles." + p.name) {
 			names = append(names, p.name)

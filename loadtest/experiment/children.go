@@ -96,9 +96,9 @@ func (r *run) startBackends(ctx context.Context) (backends, error) {
 	return bs, nil
 }
 
-// startGateway starts an arm's gateway in front of backend and asks it, the first
-// time, about itself. args are more of its command line.
-func (r *run) startGateway(ctx context.Context, arm int, backend *sut.Server, args ...string) (*sut.Server, error) {
+// startGateway starts an arm's gateway in front of the address upstream and asks it,
+// the first time, about itself. args are more of its command line.
+func (r *run) startGateway(ctx context.Context, arm int, upstream string, args ...string) (*sut.Server, error) {
 	a := r.plan.Arms[arm]
 	s, err := r.launcher.Serve(ctx, sut.Command{
 		Name: fmt.Sprintf("gateway %q", a.Name),
@@ -106,7 +106,7 @@ func (r *run) startGateway(ctx context.Context, arm int, backend *sut.Server, ar
 		Args: append([]string{"gateway", "-f", r.files[arm].gateway}, args...),
 		Env: append(r.env,
 			"GATEBENCH_GATEWAY_LISTEN=127.0.0.1:0",
-			"GATEBENCH_GATEWAY_UPSTREAM=http://"+backend.Addr,
+			"GATEBENCH_GATEWAY_UPSTREAM=http://"+upstream,
 			"GATEBENCH_GATEWAY_ADMIN_LISTEN="), // its own paths stay on the port we know
 		CPUs: r.place.gateways,
 	}, gatewayReady)

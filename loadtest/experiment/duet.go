@@ -62,7 +62,7 @@ func (r *run) duet(ctx context.Context, block int, bs backends, order []int) (er
 	r.settle(ctx)
 	defer func() { r.stop(ctx, gateways(ds)...) }()
 	for _, d := range ds {
-		if d.gateway, err = r.startGateway(ctx, d.arm, bs[d.arm]); err != nil {
+		if d.gateway, err = r.startGateway(ctx, d.arm, bs[d.arm].Addr); err != nil {
 			return err
 		}
 	}

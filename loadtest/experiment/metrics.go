@@ -14,7 +14,10 @@ const (
 	gatewayAttempts    = "gatebench_gateway_upstream_attempts_total"
 	gatewayConnections = "gatebench_gateway_upstream_connections_opened_total"
 	gatewayTransitions = "gatebench_gateway_breaker_transitions_total"
+	gatewayBreaker     = "gatebench_gateway_breaker_state"
+	gatewayInFlight    = "gatebench_gateway_in_flight"
 	backendRequests    = "gatebench_backend_requests_total"
+	backendInFlight    = "gatebench_backend_in_flight"
 	backendConnections = "gatebench_backend_connections_opened_total"
 
 	processCPU        = "gatebench_process_cpu_seconds_total"

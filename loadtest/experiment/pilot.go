@@ -46,7 +46,7 @@ func (r *run) saturation(ctx context.Context, arm int, backend *sut.Server) (flo
 	name := r.plan.Arms[arm].Name
 	r.progress(Event{Phase: "pilot", Arm: name})
 	var s *load.Summary
-	p := saturating(r.plan.Duet.Connections, pilotWarmup, pilotDuration)
+	p := Profile{Profile: saturating(r.plan.Duet.Connections, pilotWarmup, pilotDuration)}
 	if err := r.alone(ctx, arm, backend, p, func(seen *soloist) { s = seen.summary }); err != nil {
 		return 0, err
 	}

@@ -73,6 +73,10 @@ type Duet struct {
 type Profile struct {
 	Name string
 	load.Profile
+
+	// Faults are what goes wrong meanwhile. Their windows lie within the
+	// profile's.
+	Faults []Fault
 }
 
 // Validate reports everything that would keep the plan from being carried out, by

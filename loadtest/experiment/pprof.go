@@ -57,7 +57,7 @@ func (r *run) profileArms(ctx context.Context, profiles []Profile) error {
 func (r *run) profileArm(ctx context.Context, arm int, p load.Profile, bs backends) error {
 	name, kind := r.plan.Arms[arm].Name, r.options.Pprof
 	file := filepath.Join(pprofFolder, fmt.Sprintf("%d-%s.%s.pprof", arm, fileName(name), kind))
-	err := r.alone(ctx, arm, bs[arm], p, func(*soloist) {}, "--pprof", kind, "--pprof-file", filepath.Join(r.options.Out, file))
+	err := r.alone(ctx, arm, bs[arm], Profile{Profile: p}, func(*soloist) {}, "--pprof", kind, "--pprof-file", filepath.Join(r.options.Out, file))
 	if err != nil {
 		return err
 	}

@@ -129,6 +129,7 @@ func newDocument(p Plan) *result.Document {
 		Seed:        p.Seed,
 		Trials:      []result.Trial{},
 		Comparisons: []result.Comparison{},
+		Faults:      windows(p.Profiles),
 	}
 	for _, a := range p.Arms {
 		d.Arms = append(d.Arms, result.Arm{Name: a.Name, Client: a.Client, Server: a.Server, SentinelOf: a.SentinelOf, Floor: a.Floor})

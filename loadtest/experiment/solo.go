@@ -26,7 +26,10 @@ func (r *run) solo(ctx context.Context, block int, p Profile, arm, position int,
 		r.clock.step(p.Warmup+p.Window()+soloOverhead, 1)
 	}()
 	r.settle(ctx)
-	return r.alone(ctx, arm, bs[arm], p.Profile, func(s *soloist) { r.measureSolo(&t, s) })
+	return r.alone(ctx, arm, bs[arm], p, func(s *soloist) {
+		r.measureSolo(&t, s)
+		measureFaults(&t, p.Faults, s)
+	})
 }
 
 // soloist is an arm alone under load, and what was seen of it.
@@ -41,6 +44,11 @@ type soloist struct {
 	// not.
 	backendBefore, backendAfter sut.Metrics
 
+	// moments are the gateway's course while faults came and went; empty
+	// without faults.
+	moments []moment
+	breaks  *breakage
+
 	// machine has the readings of the machine while the load ran.
 	machine map[string]float64
 }
@@ -53,8 +61,13 @@ type sample struct {
 
 // alone starts an arm's gateway, loads it, calls see with what was seen, also when
 // it ends early, and stops the gateway. args are more of the gateway's command line.
-func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Profile, see func(*soloist), args ...string) error {
-	gateway, err := r.startGateway(ctx, arm, backend, args...)
+func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p Profile, see func(*soloist), args ...string) error {
+	breaks, upstream, err := newBreakage(backend, p)
+	if err != nil {
+		return err
+	}
+	defer breaks.close()
+	gateway, err := r.startGateway(ctx, arm, upstream, args...)
 	if err != nil {
 		return err
 	}
@@ -62,15 +75,17 @@ func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Pr
 	watched, fail := watch(ctx, gateway.Process, backend.Process)
 	defer fail(nil)
 
-	s := &soloist{}
+	s := &soloist{breaks: breaks}
 	s.backendBefore, _ = backend.Scrape(watched, backendMetrics)
 	from, started := r.look(), time.Now()
-	g, err := r.startLoad(arm, gateway, p)
+	g, err := r.startLoad(arm, gateway, p.Profile)
 	if err != nil {
 		return err
 	}
-	s.underLoad = sampleUnderLoad(watched, gateway, g, edges(started, p))
+	ended := r.disturb(watched, fail, breaks, gateway, started.Add(p.Warmup), p.Faults)
+	s.underLoad = sampleUnderLoad(watched, gateway, g, edges(started, p.Profile))
 	s.summary, err = g.finish(watched)
+	s.moments = ended()
 	s.machine = r.readings(from)
 	s.atEnd = sampleOf(watched, gateway)
 	s.backendAfter, _ = backend.Scrape(watched, backendMetrics)
@@ -82,10 +97,10 @@ func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p load.Pr
 }
 
 // accepted is how many connections the backend took from others than us: the second
-// scrape came by one of its own. ok is false where it does not tell.
+// scrape came by one of its own, and every change of faults. ok is false where it does not tell.
 func (s *soloist) accepted() (n float64, ok bool) {
 	n, ok = delta(s.backendBefore, s.backendAfter, backendConnections)
-	return n - 1, ok && s.backendBefore != nil
+	return n - 1 - float64(s.breaks.connections), ok && s.backendBefore != nil
 }
 
 // work is how many requests do not add up: those that the backend saw beside those

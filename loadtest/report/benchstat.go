@@ -67,7 +67,7 @@ var benchmarkScale = map[string]float64{"": 1, "µs": 1e-6, "ms": 1e-3, "B": 1, 
 
 // benchmarkUnit is the metric's name with the unit that its numbers have.
 func benchmarkUnit(m result.Metric) string {
-	name := strings.NewReplacer("_us_", "-", "_bytes", "", "_per_second", "", "_", "-").Replace(m.Name)
+	name := strings.NewReplacer("_us_", "-", "_ms", "", "_bytes", "", "_per_second", "", "_", "-").Replace(m.Name)
 	switch m.Unit {
 	case "µs", "ms":
 		return name + "-sec"

@@ -72,6 +72,9 @@ func series(doc *result.Document) []measured {
 			continue
 		}
 		for _, profile := range profiles(doc, m.Phase) {
+			if isBroken(doc, profile) {
+				continue // see [Outage]
+			}
 			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile)}
 			if len(s.figures) > 0 || some && !usable(doc, m.Phase, profile) {
 				all = append(all, s)
@@ -298,7 +301,7 @@ func doubts(doc *result.Document) []string {
 	}
 	ds = append(ds, diagnostics(doc)...)
 	for _, a := range doc.Arms {
-		requests, errors := counts(doc, a.Name)
+		requests, errors := counts(doc, a.Name, func(t result.Trial) bool { return !isBroken(doc, t.Profile) })
 		if requests > 0 && float64(errors) > errorShare*float64(requests) {
 			ds = append(ds, fmt.Sprintf("%s: %d of %d requests failed, so its response times say little", a.Name, errors, requests))
 		}
@@ -306,9 +309,10 @@ func doubts(doc *result.Document) []string {
 	return ds
 }
 
-func counts(doc *result.Document, arm string) (requests, errors int64) {
+// counts adds an arm's requests over those of its trials.
+func counts(doc *result.Document, arm string, of func(result.Trial) bool) (requests, errors int64) {
 	for _, t := range doc.Trials {
-		if t.Arm == arm {
+		if t.Arm == arm && of(t) {
 			requests, errors = requests+t.Requests, errors+t.Errors
 		}
 	}

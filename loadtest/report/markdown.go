@@ -33,6 +33,19 @@ func Markdown(w io.Writer, s Summary) error {
 			d.table(rows, 1)
 		}
 	}
+	for _, o := range s.Outages {
+		d.paragraph("### %s", o.title())
+		for _, w := range o.Windows {
+			d.line("- %s", w)
+		}
+		d.line("")
+		d.table(o.table(), 1, 2, 3, 4)
+		if rows := o.courses(); rows != nil {
+			d.paragraph("%s", coursesTitle)
+			d.line("")
+			d.table(rows)
+		}
+	}
 	if len(s.Causes.Metrics) > 0 {
 		d.fold(causesTitle, func() {
 			right := make([]int, len(s.Causes.Rows))

@@ -102,6 +102,7 @@ func documents() map[string]func() *result.Document {
 			}
 			return d
 		},
+		"outage": func() *result.Document { d := made(1, 0.02, nil); breakDown(d); return d },
 		"hostile": func() *result.Document {
 			d := made(8, 0.02, nil)
 			for i := range d.Trials {
@@ -385,4 +386,46 @@ func TestLoadPage(t *testing.T) {
 		golden(t, fmt.Sprintf("load-%d.txt", width), b.String())
 		fits(t, b.String(), width)
 	}
+}
+
+// breakDown makes an outage of 10 s of the solo trials, without duet and sentinel: the
+// first arm has a breaker, the second one retries, the third never recovers, and the
+// last one's trial is void.
+func breakDown(d *result.Document) {
+	d.Faults = []result.FaultWindow{
+		{Profile: "steady", AtMS: 3000, ForMS: 10000, What: "backend status 503"},
+		{Profile: "steady", AtMS: 5000, ForMS: 500, What: "wire latency 200ms"},
+	}
+	d.Arms = d.Arms[:4]
+	var solo []result.Trial
+	for _, t := range d.Trials {
+		if t.Phase != result.Solo || t.Arm == "net/http (sentinel)" {
+			continue
+		}
+		t.Errors, t.ErrorClasses = 2000, map[string]int64{"status": 2000}
+		t.Metrics["storm_factor"], t.Metrics["goodput_lost"], t.Metrics["recovery_ms"] = 1, 1, 0
+		switch t.Arm {
+		case "net/http":
+			t.Metrics["storm_factor"], t.Metrics["goodput_lost"], t.Metrics["recovery_ms"] = 0.12, 1.08, 1250
+			t.Metrics["breaker_trips"] = 9
+			for at := 250.0; at <= 18000; at += 250 {
+				state := "closed"
+				switch {
+				case at > 4000 && at <= 13250 && int(at)%1000 == 0:
+					state = "half-open"
+				case at > 4000 && at <= 14000:
+					state = "open"
+				}
+				t.Timeline = append(t.Timeline, result.Moment{AtMS: at, Breaker: state, Answered: 50})
+			}
+		case "resty":
+			t.Metrics["storm_factor"] = 1.99
+		case "retryablehttp":
+			delete(t.Metrics, "recovery_ms")
+		case "fasthttp":
+			t.Valid, t.VoidReason = false, "the gateway died"
+		}
+		solo = append(solo, t)
+	}
+	d.Trials = solo
 }

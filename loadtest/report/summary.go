@@ -28,6 +28,9 @@ type Summary struct {
 	// Judged are the metrics compared, primary ones first.
 	Judged []Judged
 
+	// Outages are the profiles in which something was wrong on purpose.
+	Outages []Outage
+
 	// Bounds are the thresholds, one entry per bound and profile.
 	Bounds []Bound
 
@@ -119,6 +122,7 @@ func Summarize(doc *result.Document) Summary {
 		Reasons:  doc.InvalidReasons,
 		Warnings: doc.Warnings,
 		Judged:   judged(doc),
+		Outages:  outages(doc),
 		Bounds:   bounds(doc),
 		Causes:   causes(doc),
 		Facts:    facts(doc),
@@ -430,7 +434,7 @@ func causes(doc *result.Document) Causes {
 
 func failures(doc *result.Document, arm string) []Failure {
 	byClass := map[string]int64{}
-	requests, _ := counts(doc, arm)
+	requests, _ := counts(doc, arm, func(result.Trial) bool { return true })
 	for _, t := range doc.Trials {
 		if t.Arm == arm {
 			for class, n := range t.ErrorClasses {
@@ -453,6 +457,9 @@ func failures(doc *result.Document, arm string) []Failure {
 // answer words the finding of the primary metric, then what speaks against it
 // elsewhere, then how fine the experiment can see.
 func answer(doc *result.Document, js []Judged) []string {
+	if doc.Valid && len(js) == 0 && len(doc.Faults) > 0 {
+		return []string{"Nothing is judged: every load has faults in it, and its response times tell of them. What each arm made of them stands below."}
+	}
 	if !doc.Valid || len(js) == 0 {
 		return []string{"No conclusion can be drawn: " + strings.Join(append(doc.InvalidReasons, noData(js)...), "; ") + "."}
 	}

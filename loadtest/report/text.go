@@ -22,6 +22,9 @@ func Text(w io.Writer, s Summary, width int) error {
 	for _, j := range s.Judged {
 		p.judged(j)
 	}
+	for _, o := range s.Outages {
+		p.outage(o)
+	}
 	p.causes(s.Causes)
 	p.failed(s)
 	p.givenUp(s.GivenUp)

@@ -62,6 +62,10 @@ type Document struct {
 	// is so; absent where it asks nothing.
 	Thresholds []Threshold `json:"thresholds,omitempty"`
 
+	// Faults are the windows in which something was wrong on purpose, the same
+	// for every arm; absent where nothing was.
+	Faults []FaultWindow `json:"faults,omitempty"`
+
 	// Valid is false where a gate forbids any conclusion; InvalidReasons then
 	// says which.
 	Valid          bool     `json:"valid"`
@@ -146,6 +150,10 @@ type Trial struct {
 	// Metrics by name, see [Metrics]; what was not measured is absent.
 	Metrics map[string]float64 `json:"metrics"`
 
+	// Timeline is the gateway's course through the faults of its profile;
+	// absent without any.
+	Timeline []Moment `json:"timeline,omitempty"`
+
 	// Gates has what was read for each [Gate] of the trial's phase, by its
 	// name; what could not be read is absent.
 	Gates map[string]float64 `json:"gates,omitempty"`
@@ -158,6 +166,33 @@ type Pprof struct {
 	Kind string `json:"kind"` // "cpu" or "heap"
 	// File is its path in the folder of the result; `go tool pprof` reads it.
 	File string `json:"file"`
+}
+
+// FaultWindow is a time in which something was wrong on purpose.
+type FaultWindow struct {
+	Profile string  `json:"profile"`
+	AtMS    float64 `json:"at_ms"` // from the start of the measured window
+	ForMS   float64 `json:"for_ms"`
+	// What says what was wrong, and where: "backend status 503", "wire latency
+	// 200ms".
+	What string `json:"what"`
+}
+
+// Moment is one look at a gateway: its state, and what it counted since the look
+// before.
+type Moment struct {
+	AtMS float64 `json:"at_ms"` // from the start of the measured window
+	// Breaker is its state; absent where it is switched off.
+	Breaker string `json:"breaker,omitempty"`
+	// Answered are the requests answered, OK those of them with a status below
+	// 400. Attempts are tries upstream, retries among them.
+	Answered int64 `json:"answered"`
+	OK       int64 `json:"ok"`
+	Attempts int64 `json:"attempts"`
+	// InFlight is how many requests were being worked on.
+	InFlight int64 `json:"in_flight"`
+	// Rejected counts the answers that the gateway made itself, by reason.
+	Rejected map[string]int64 `json:"rejected,omitempty"`
 }
 
 // Gate is one condition under which the figures of one phase may be believed. A
@@ -309,6 +344,9 @@ var Metrics = []Metric{
 	{Name: "descriptors", Title: "open descriptors", Phase: Solo, LowerIsBetter: true},
 	{Name: "attempts_per_request", Title: "attempts per request", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "breaker_trips", Title: "times the breaker opened", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "recovery_ms", Unit: "ms", Title: "time to recover from a fault", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "storm_factor", Title: "attempts per arrival in a fault", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "goodput_lost", Title: "goodput lost per arrival in a fault", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "backend_connections_accepted", Title: "connections the backend accepted", Phase: Solo, LowerIsBetter: true},
 	{Name: "generator_cpu_us_per_request", Unit: "µs", Title: "load generator CPU per request", Phase: Solo, LowerIsBetter: true},
 	{Name: "generator_lag_p99", Unit: "ms", Title: "load generator lag p99", Phase: Solo, LowerIsBetter: true},

@@ -1,6 +1,7 @@
 package sut
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,20 +92,30 @@ const (
 // connection and closes it, so that whoever counts connections knows how many are
 // ours.
 func (s *Server) Fetch(ctx context.Context, path string) ([]byte, error) {
+	return s.ask(ctx, http.MethodGet, path, nil)
+}
+
+// Put sends a body to a path, by a connection of its own, and wants 200.
+func (s *Server) Put(ctx context.Context, path string, body []byte) error {
+	_, err := s.ask(ctx, http.MethodPut, path, body)
+	return err
+}
+
+func (s *Server) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, errors.New("no answer within "+fetchTimeout.String()))
 	defer cancel()
-	body, err := s.fetch(ctx, path)
+	answer, err := s.exchange(ctx, method, path, body)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause // says more than "context deadline exceeded"
 		}
 		return nil, fmt.Errorf("ask %s for %s: %w", s.name, path, err)
 	}
-	return body, nil
+	return answer, nil
 }
 
-func (s *Server) fetch(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+path, nil)
+func (s *Server) exchange(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.Addr+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
