@@ -18,7 +18,7 @@ help: ## list the targets
 bench: build ## the main job: compare the four clients (plan quick, under 4 minutes) and write out/quick
 	./bin/gatebench run $(PLAN) --out $(OUT)
 
-bench-standard: ## the same with more blocks and longer trials (about 25 minutes), into out/standard
+bench-standard: ## the same with more blocks and longer trials (15 to 30 minutes), into out/standard
 	$(MAKE) bench PLAN=standard OUT=out/standard
 
 test: cc ## every test, under the race detector

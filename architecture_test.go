@@ -67,7 +67,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"loadtest/threshold":  {ours: "internal/conf loadtest/result"},
 	"loadtest/report":     {ours: "loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6"},
 	"loadtest/sut":        {ours: "internal/conf loadtest/result", theirs: "github.com/Shopify/toxiproxy/v2 github.com/prometheus/common github.com/prometheus/client_model github.com/prometheus/procfs github.com/rs/zerolog golang.org/x/sys"},
-	"loadtest/experiment": {ours: "internal/conf loadtest/gate loadtest/load loadtest/result loadtest/sut"},
+	"loadtest/experiment": {ours: "internal/conf loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/sut"},
 
 	// Top: configuration and wiring.
 	"configs":             {},

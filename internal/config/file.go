@@ -50,6 +50,10 @@ type Experiment struct {
 	Sentinel bool `yaml:"sentinel"`
 	// Blocks is how often every arm is measured. Default 10.
 	Blocks int `yaml:"blocks"`
+	// Precision makes Blocks a pilot, from which the run finds how many blocks an
+	// interval as narrow as this needs, as far as the budget holds them. Default
+	// none: Blocks is the number.
+	Precision Precision `yaml:"precision"`
 	// Seed gives the order of the arms in every block. Default 42.
 	Seed uint64 `yaml:"seed"`
 	// Budget is the time that the whole run may take; 0s is no bound. Default
@@ -61,6 +65,16 @@ type Experiment struct {
 	Profiles []string `yaml:"profiles"`
 	// Profile is short for a list of one. Default "".
 	Profile string `yaml:"profile"`
+}
+
+// Precision is half the width that an interval is to have, as a share of the ratio; 0%
+// asks nothing of a metric.
+type Precision struct {
+	// CPU is of gateway CPU per request. Default 0%.
+	CPU conf.Ratio `yaml:"cpu_us_per_request"`
+	// P50 and P99 are of response times. Default 0%.
+	P50 conf.Ratio `yaml:"response_time_p50"`
+	P99 conf.Ratio `yaml:"response_time_p99"`
 }
 
 // Duet is the phase that gives CPU per request.

@@ -230,6 +230,15 @@ func (d *document) plan(name string) experiment.Plan {
 		Name: name, Blocks: e.Blocks, Seed: e.Seed, Budget: e.Budget,
 		Duet: experiment.Duet{Connections: e.Duet.Connections, Warmup: e.Duet.Warmup, Duration: e.Duet.Duration},
 	}
+	for _, wanted := range []experiment.Precision{
+		{Metric: "cpu_us_per_request", Half: float64(e.Precision.CPU)},
+		{Metric: "response_time_p50", Half: float64(e.Precision.P50)},
+		{Metric: "response_time_p99", Half: float64(e.Precision.P99)},
+	} {
+		if wanted.Half != 0 {
+			p.Precision = append(p.Precision, wanted)
+		}
+	}
 	for _, name := range d.chosenProfiles() {
 		for _, known := range d.profiles {
 			if known.name == name {

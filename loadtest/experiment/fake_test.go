@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 			if n > 1 && s.GoodputLater > 0 {
 				s.Goodput = s.GoodputLater
 			}
+			if n%2 == 0 {
+				s.CPU *= 1 + s.Wobble
+			}
 			if n == s.InvalidAt {
 				s.Load = "invalid"
 			}
@@ -76,6 +79,8 @@ type gatewayScript struct {
 	Unclaimed          int     // of which the metrics do not tell
 	Goodput            float64 // that the load is to report
 	GoodputLater       float64 // the same for every start but the first; 0 is no change
+
+	Wobble float64 // CPU is that share more at every second start
 
 	Load      string // what the load is to do, see fakeLoad
 	InvalidAt int    // the start, from 1, whose load is not valid

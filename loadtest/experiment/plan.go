@@ -22,6 +22,11 @@ type Plan struct {
 	// Blocks is how often every arm is measured, at least 1.
 	Blocks int
 
+	// Precision, where it names a metric, makes Blocks a pilot: by how much its
+	// ratios scatter the run finds how many blocks the precision needs, as far as
+	// the budget holds them.
+	Precision []Precision
+
 	// Seed gives the order of arms in every block.
 	Seed uint64
 
@@ -87,6 +92,12 @@ func (p Plan) Validate() error {
 	c.That(p.Blocks > 0, "blocks", "%d blocks measure nothing: at least 1 is needed", p.Blocks)
 	c.That(p.Duet.Duration > 0 || len(p.Profiles) > 0, "profiles", "nothing to measure: name a profile or give the duet a duration")
 	c.That(p.Duet.Connections > 0, "duet.connections", "%d connections carry no load: at least 1 is needed", p.Duet.Connections)
+	c.That(len(p.Precision) == 0 || p.Blocks >= leastPilot, "precision",
+		"%d blocks foretell no width: write blocks: %d or more, or take it out", p.Blocks, leastPilot)
+	c.That(len(p.Precision) == 0 || p.Budget > 0, "precision", "may need any number of blocks: give the run a budget, or take it out")
+	for _, pr := range p.Precision {
+		c.That(pr.Half > 0 && pr.Half < 1, "precision."+pr.Metric, "±%v %% is no precision: write a share above 0%% and below 100%%", 100*pr.Half)
+	}
 	names := map[string]bool{}
 	for _, a := range p.Arms {
 		c.That(!names[a.Name], "arms", "two arms are called %q: give one of them another name", a.Name)

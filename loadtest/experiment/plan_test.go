@@ -75,6 +75,22 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 }
 
+func TestValidateRefusesAPrecisionThatCannotBeReached(t *testing.T) {
+	p := Plan{Arms: []Arm{{Name: "a"}}, Blocks: 5, Duet: Duet{Connections: 1, Duration: time.Second},
+		Precision: []Precision{{"cpu_us_per_request", 0.01}, {"response_time_p99", 1.5}}}
+	var got []string
+	for _, pr := range conf.Problems(p.Validate()) {
+		got = append(got, pr.Path)
+	}
+	if diff := cmp.Diff([]string{"precision", "precision", "precision.response_time_p99"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	p.Blocks, p.Budget, p.Precision = 6, time.Hour, p.Precision[:1]
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestValidateRefusesABudgetBelowOneBlock(t *testing.T) {
 	p := Plan{
 		Arms:   []Arm{{Name: "a"}},

@@ -168,15 +168,17 @@ func (r *run) all(ctx context.Context) error {
 			return fmt.Errorf("pilot: %w", err)
 		}
 	}
-	parts := r.plan.parts()
-	for block := range r.plan.Blocks {
-		if fits := r.clock.fits(r.plan.blockTime()); !fits && block > 0 {
-			r.warn(fmt.Sprintf("the budget of %v is used up: %d of %d blocks were measured", r.plan.Budget, block, r.plan.Blocks))
-			return r.profileArms(ctx, profiles)
-		}
-		if err := r.block(ctx, block, parts, profiles); err != nil {
-			return err
-		}
+	if done, err := r.blocks(ctx, 0, profiles); err != nil {
+		return err
+	} else if !done {
+		return r.profileArms(ctx, profiles)
+	}
+	pilot := r.plan.Blocks
+	r.lengthen()
+	if done, err := r.blocks(ctx, pilot, profiles); err != nil {
+		return err
+	} else if !done {
+		return r.profileArms(ctx, profiles)
 	}
 	if err := r.makeUp(ctx, profiles); err != nil {
 		return err
@@ -186,6 +188,21 @@ func (r *run) all(ctx context.Context) error {
 	}
 	r.progress(Event{Block: r.clock.blocks})
 	return nil
+}
+
+// blocks runs those of the plan from that one on. done is false where the budget ended
+// them early.
+func (r *run) blocks(ctx context.Context, from int, profiles []Profile) (done bool, err error) {
+	for block := from; block < r.plan.Blocks; block++ {
+		if fits := r.clock.fits(r.plan.blockTime()); !fits && block > 0 {
+			r.warn(fmt.Sprintf("the budget of %v is used up: %d of %d blocks were measured", r.plan.Budget, block, r.plan.Blocks))
+			return false, nil
+		}
+		if err := r.block(ctx, block, r.plan.parts(), profiles); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // block measures every arm once in each of the parts, on a backend that is new.

@@ -49,7 +49,7 @@ func alike(old, latest *result.Document) error {
 	}
 	ds := differences(flatten(old.Config), flatten(latest.Config))
 	ds = slices.DeleteFunc(ds, func(d Difference) bool {
-		return slices.ContainsFunc([]string{"experiment.blocks", "experiment.seed", "experiment.budget", "thresholds"}, func(free string) bool {
+		return slices.ContainsFunc([]string{"experiment.blocks", "experiment.precision", "experiment.seed", "experiment.budget", "thresholds"}, func(free string) bool {
 			return d.Key == free || strings.HasPrefix(d.Key, free+".")
 		})
 	})

@@ -196,8 +196,8 @@ func pairs(old, latest *result.Document) []pair {
 		}
 		ps = append(ps, pair{
 			metric: s.metric, profile: s.profile, oldDoc: old, newDoc: latest,
-			old: measured{s.metric, s.profile, figures(old, s.metric, s.profile)},
-			new: measured{s.metric, s.profile, figures(latest, s.metric, s.profile)},
+			old: measured{metric: s.metric, profile: s.profile, figures: figures(old, s.metric, s.profile)},
+			new: measured{metric: s.metric, profile: s.profile, figures: figures(latest, s.metric, s.profile)},
 		})
 	}
 	return ps

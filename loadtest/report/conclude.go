@@ -58,6 +58,16 @@ type measured struct {
 	metric  result.Metric
 	profile string
 	figures map[string]map[int]float64
+	// level is the confidence of intervals and claims, 0 for the usual one.
+	level float64
+}
+
+// levelOf is that of a whole document, 0 for the usual one.
+func levelOf(doc *result.Document) float64 {
+	if doc.Precision == nil {
+		return 0
+	}
+	return doc.Precision.Level
 }
 
 // series lists what is judged and was measured at least once, primary metrics
@@ -75,7 +85,7 @@ func series(doc *result.Document) []measured {
 			if isBroken(doc, profile) {
 				continue // see [Outage]
 			}
-			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile)}
+			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile), level: levelOf(doc)}
 			if len(s.figures) > 0 || some && !usable(doc, m.Phase, profile) {
 				all = append(all, s)
 			}
@@ -159,7 +169,7 @@ func (s measured) compare(doc *result.Document) []result.Comparison {
 		if a.Floor {
 			continue
 		}
-		c := result.Comparison{Arm: a.Name, Baseline: baseline, Profile: s.profile, Metric: s.metric.Name, Level: level}
+		c := result.Comparison{Arm: a.Name, Baseline: baseline, Profile: s.profile, Metric: s.metric.Name, Level: rule.Level}
 		if a.SentinelOf != "" {
 			j := stats.Judge([][]float64{s.logRatios(a.Name, baseline)}, rule)[0]
 			fill(&c, j, s.metric)
@@ -203,7 +213,7 @@ func (s measured) sentinel(doc *result.Document) noise {
 		// decides alone: a claim never goes unwatched.
 		exact := stats.HodgesLehmann(d, sentinelLevel)
 		n.differs = (exact.Excludes(0) || !exact.Bounded) && stats.Student(d, sentinelLevel).Excludes(0)
-		if iv := stats.HodgesLehmann(d, level); iv.Bounded {
+		if iv := stats.HodgesLehmann(d, s.rule().Level); iv.Bounded {
 			n.half = (iv.Hi - iv.Lo) / 2
 		}
 		return n

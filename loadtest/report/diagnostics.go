@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -58,7 +59,7 @@ func (s measured) fragile(doc *result.Document) []string {
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		for arm, j := range s.without(block).outcomes(doc) {
 			before := whole[arm]
-			able := math.Exp2(float64(2-before.N))*float64(len(whole)) <= 1-level
+			able := math.Exp2(float64(2-before.N))*float64(len(whole)) <= 1-s.rule().Level
 			if able && j.N < before.N && before.Outcome != stats.Undecided && j.Outcome != before.Outcome {
 				deciding[arm] = append(deciding[arm], block)
 			}
@@ -100,7 +101,7 @@ func (s measured) outcomes(doc *result.Document) map[string]stats.Judgement {
 }
 
 func (s measured) rule() stats.Rule {
-	return stats.Rule{Level: level, Interest: math.Log1p(s.metric.Interest), MinN: minClaim}
+	return stats.Rule{Level: cmp.Or(s.level, level), Interest: math.Log1p(s.metric.Interest), MinN: minClaim}
 }
 
 // without leaves a block out.

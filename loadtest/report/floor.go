@@ -49,11 +49,11 @@ func (s measured) above(arm, floor string) result.AboveFloor {
 			d = append(d, s.figures[arm][block]-base)
 		}
 	}
-	f := result.AboveFloor{Arm: arm, Floor: floor, Profile: s.profile, Metric: s.metric.Name, Level: level, Blocks: len(d)}
+	f := result.AboveFloor{Arm: arm, Floor: floor, Profile: s.profile, Metric: s.metric.Name, Level: s.rule().Level, Blocks: len(d)}
 	if len(d) == 0 {
 		return f
 	}
-	e := stats.HodgesLehmann(d, level)
+	e := stats.HodgesLehmann(d, s.rule().Level)
 	f.Value = &e.Center
 	if e.Bounded {
 		f.Lo, f.Hi = &e.Lo, &e.Hi

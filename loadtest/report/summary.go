@@ -649,7 +649,10 @@ func facts(doc *result.Document) []Fact {
 	if !doc.Started.IsZero() && !doc.Finished.IsZero() {
 		add("when", "%s, took %s", doc.Started.UTC().Format("2006-01-02 15:04 MST"), doc.Finished.Sub(doc.Started).Round(time.Second))
 	}
-	add("method", "paired log-ratios by block; Hodges–Lehmann, exact signed-rank interval %.0f %%; claims only where Student's t agrees, Holm over arms", level*100)
+	add("method", "paired log-ratios by block; Hodges–Lehmann, exact signed-rank interval %.0f %%; claims only where Student's t agrees, Holm over arms", cmp.Or(levelOf(doc), level)*100)
+	if p := doc.Precision; p != nil {
+		add("blocks", "%s", length(p, blocks(doc)))
+	}
 	if len(doc.Pprof) > 0 {
 		var files []string
 		for _, p := range doc.Pprof {

@@ -1,0 +1,30 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"gatebench/loadtest/result"
+)
+
+// A run whose length was found from its pilot has intervals at 96 %, and says so.
+func TestATwoStageRunIsJudgedAtItsLevel(t *testing.T) {
+	fixed, staged := made(20, 0.02, nil), made(20, 0.02, nil)
+	staged.Precision = &result.Precision{Half: map[string]float64{"cpu_us_per_request": 0.01, "response_time_p99": 0.05}, Pilot: 10, Wanted: 31, Widest: "response time p99 of resty [steady]", Level: 0.96}
+	Conclude(fixed)
+	Conclude(staged)
+	for i, c := range staged.Comparisons {
+		if f := fixed.Comparisons[i]; c.Level != 0.96 || f.Level != 0.95 || *c.Lo > *f.Lo || *c.Hi < *f.Hi {
+			t.Errorf("%s %s: [%v, %v] at %v, fixed [%v, %v] at %v", c.Arm, c.Metric, *c.Lo, *c.Hi, c.Level, *f.Lo, *f.Hi, f.Level)
+		}
+	}
+	var page strings.Builder
+	if err := Text(&page, Summarize(staged), 400); err != nil {
+		t.Fatal(err)
+	}
+	want := "blocks: ±1 % in gateway CPU per request, ±5 % in response time p99 asked for; a pilot of 10, seen by its scatter alone, needs 31 in all for response time p99 of resty [steady]; " +
+		"the budget held 20, so that what is open stays open; intervals at a nominal 96 %"
+	if !strings.Contains(page.String(), want) {
+		t.Error(page.String())
+	}
+}
