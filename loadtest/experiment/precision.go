@@ -49,9 +49,11 @@ func (r *run) asked() (n int, widest string) {
 	return n, widest
 }
 
+// profilesOf are the profiles of a phase whose figures are compared: where something goes
+// wrong on purpose there is no ratio to bound.
 func (r *run) profilesOf(phase result.Phase) (names []string) {
 	for _, of := range r.plan.parts() {
-		if of.phase == phase {
+		if of.phase == phase && (phase == result.Duet || len(r.plan.Profiles[of.profile].Faults) == 0) {
 			names = append(names, r.plan.name(of))
 		}
 	}

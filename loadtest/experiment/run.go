@@ -157,8 +157,8 @@ func goSettings(env []string) []string {
 	return settings
 }
 
-// all is the pilot, where a rate needs one, then block after block, and at the end
-// those that make up for void ones.
+// all is the pilot, where a rate needs one, then everything that is measured, and at
+// the end the profiles of processes that were asked for.
 func (r *run) all(ctx context.Context) error {
 	r.clock = startClock(r.plan)
 	profiles := r.plan.Profiles
@@ -168,19 +168,7 @@ func (r *run) all(ctx context.Context) error {
 			return fmt.Errorf("pilot: %w", err)
 		}
 	}
-	if done, err := r.blocks(ctx, 0, profiles); err != nil {
-		return err
-	} else if !done {
-		return r.profileArms(ctx, profiles)
-	}
-	pilot := r.plan.Blocks
-	r.lengthen()
-	if done, err := r.blocks(ctx, pilot, profiles); err != nil {
-		return err
-	} else if !done {
-		return r.profileArms(ctx, profiles)
-	}
-	if err := r.makeUp(ctx, profiles); err != nil {
+	if err := r.measure(ctx, profiles); err != nil {
 		return err
 	}
 	if err := r.profileArms(ctx, profiles); err != nil {
@@ -188,6 +176,20 @@ func (r *run) all(ctx context.Context) error {
 	}
 	r.progress(Event{Block: r.clock.blocks})
 	return nil
+}
+
+// measure is every block: the planned ones, those that the precision asks for after
+// them, and those that make up for void ones.
+func (r *run) measure(ctx context.Context, profiles []Profile) error {
+	if done, err := r.blocks(ctx, 0, profiles); err != nil || !done {
+		return err
+	}
+	pilot := r.plan.Blocks
+	r.lengthen()
+	if done, err := r.blocks(ctx, pilot, profiles); err != nil || !done {
+		return err
+	}
+	return r.makeUp(ctx, profiles)
 }
 
 // blocks runs those of the plan from that one on. done is false where the budget ended
