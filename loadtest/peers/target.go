@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // targetConfig is the plainest server there is, and what it does wrong on purpose. It
@@ -16,13 +18,13 @@ import (
 // than its end: what is measured is the tool in front of it.
 type targetConfig struct {
 	latency time.Duration
-	stall   bool // hold what arrives in the tenth second of every ten until it is over
+	stall   bool // 1 ms to an answer, but hold what arrives in the tenth second of every ten until it is over
 	faults  bool // no answer to 1 request of 100, 503 to 5
 }
 
 func (c *targetConfig) flags(fs *flag.FlagSet) {
 	fs.DurationVar(&c.latency, "latency", 0, "serve: time to an answer")
-	fs.BoolVar(&c.stall, "stall", false, "serve: hold what arrives in the tenth second of every ten")
+	fs.BoolVar(&c.stall, "stall", false, "serve: answer after 1 ms, but hold what arrives in the tenth second of every ten")
 	fs.BoolVar(&c.faults, "faults", false, "serve: swallow 1 request of 100 and refuse 5")
 }
 
@@ -100,11 +102,20 @@ func (t *target) answer() string {
 	if t.stall {
 		const period, from = 10 * time.Second, 9 * time.Second
 		if at := time.Since(t.begin) % period; at >= from {
-			time.Sleep(period - at)
+			pause(period - at)
 		}
+		pause(time.Millisecond)
 	}
 	if t.latency > 0 {
 		time.Sleep(t.latency)
 	}
 	return answerOK
+}
+
+// pause sleeps on a thread of its own, to the kernel's resolution: [time.Sleep] is late
+// by up to 1 ms in an idle process. It is for a hundred sleepers, not for thousands.
+func pause(d time.Duration) {
+	left := unix.NsecToTimespec(int64(d))
+	for unix.Nanosleep(&left, &left) == unix.EINTR {
+	}
 }

@@ -29,8 +29,8 @@ func TestOutputsOfPeersAreRead(t *testing.T) {
 		{"ab", readAB, "Complete requests:      909\nRequests per second:    908.20 [#/sec] (mean)\nTime per request:       22.022 [ms] (mean)\nTime per request:       1.101 [ms] (mean, across all concurrent requests)\n",
 			figures{requests: 909, rate: 908.2, mean: 22.022}},
 		{"hey", readHey, "  Total:\t2.0 secs\n  Requests/sec:\t946.5\n", figures{requests: 1893, rate: 946.5}},
-		{"fortio", readFortio, `{"ActualQPS": 99.5, "DurationHistogram": {"Count": 96, "Avg": 0.0205, "Percentiles": [{"Percentile": 50, "Value": 0.0217}, {"Percentile": 99, "Value": 0.023}]}}`,
-			figures{requests: 96, rate: 99.5, mean: 20.5, p50: 21.7, p99: 23}},
+		{"fortio", readFortio, `{"RequestedDuration": "2s", "DurationHistogram": {"Count": 96, "Avg": 0.0205, "Percentiles": [{"Percentile": 50, "Value": 0.0217}, {"Percentile": 99, "Value": 0.023}]}}`,
+			figures{requests: 96, rate: 48, mean: 20.5, p50: 21.7, p99: 23}},
 	} {
 		got, err := tt.read(tt.out, used{}, nil)
 		if err != nil {

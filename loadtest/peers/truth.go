@@ -24,7 +24,7 @@ func (b *bench) truth(ctx context.Context, t *table) error {
 	b.omission(ctx, t)
 	t.section("Queueing: 200 workers of 100 ms; one worker of 10 ms under Poisson arrivals")
 	b.queueing(ctx, t)
-	t.section("A known distribution: whole decks of 10ms:600, 20ms:320, 100ms:65, 200ms:13, 400ms:2")
+	t.section("A known distribution: a whole deck of " + dealt)
 	b.deck(ctx, t)
 	t.section("Agreement with other tools, a 20 ms target")
 	b.agreement(ctx, t)
@@ -68,9 +68,7 @@ func (b *bench) omission(ctx context.Context, t *table) {
 		t.missing("share above 10 ms", err)
 		return
 	}
-	// The target answers at once but for the second that it holds: 50.5 ms of
-	// the mean are due to that.
-	t.near("mean", f.mean, 50.5, 1, " ms")
+	t.near("mean", f.mean, 51.5, 1, " ms")
 	t.near("p95", f.p95, 501, 5, " ms")
 	t.near("p99", f.p99, 901, 9, " ms")
 	t.near("share above 10 ms", above*100, 10, .2, " %")
@@ -80,6 +78,25 @@ func (b *bench) omission(ctx context.Context, t *table) {
 		return
 	}
 	t.near("vegeta's p99 of the same", v.p99, f.p99, .02*f.p99, " ms")
+	b.fewUsers(ctx, t, s.url(), length)
+}
+
+// fewUsers is the same with ten users, who are all held for most of the second: what
+// is due then waits for one of them. The response time must not care. The service
+// time, from the sending on, is what a tool sees that never asks when a request was
+// due: ten held requests in a thousand, the others as if nothing had happened.
+func (b *bench) fewUsers(ctx context.Context, t *table, url string, length time.Duration) {
+	const users = 10
+	f, sum, err := b.load(ctx, -1, "--url", url, "--rate", "100", "--vus", strconv.Itoa(users), "--duration", length.String())
+	if err != nil || sum.ServiceTime == nil {
+		t.missing("ten users", err)
+		return
+	}
+	t.near("ten users: mean", f.mean, 51.5, 1, " ms")
+	t.near("ten users: p95", f.p95, 501, 5, " ms")
+	t.near("ten users: p99", f.p99, 901, 9, " ms")
+	t.near("ten users: mean service time", sum.ServiceTime.Mean, 10.5, 1, " ms")
+	t.near("ten users: p95 of the service time", sum.ServiceTime.P95, 1, .5, " ms")
 }
 
 // shareAbove reads the response times of a log of histograms.
@@ -105,9 +122,6 @@ func shareAbove(path string, limit time.Duration) (float64, error) {
 	return float64(above) / float64(h.TotalCount()), nil
 }
 
-// overhead is what sockets, two processes and their scheduling may add to a time, ms.
-const overhead = 1.0
-
 func (b *bench) queueing(ctx context.Context, t *table) {
 	for _, tt := range []struct {
 		users, workers   int
@@ -128,8 +142,8 @@ func (b *bench) queueing(ctx context.Context, t *table) {
 			t.missing(what, err)
 			continue
 		}
-		t.near(what+": requests per second", f.rate, tt.throughput, tt.throughput/100+tt.throughput*overhead/100, "")
-		t.near(what+": mean", f.mean, tt.mean, tt.mean/100+overhead*tt.mean/100, " ms")
+		t.near(what+": requests per second", f.rate, tt.throughput, tt.throughput/100, "")
+		t.near(what+": mean", f.mean, tt.mean, tt.mean/100, " ms")
 	}
 	s, err := b.backend(ctx, "GATEBENCH_BACKEND_MAX_WORKERS=1", "GATEBENCH_BACKEND_LATENCY=10ms")
 	if err != nil {
@@ -143,29 +157,34 @@ func (b *bench) queueing(ctx context.Context, t *table) {
 		t.missing("one worker at half load", err)
 		return
 	}
-	// Every answer takes a little more than 10 ms, and at half load each
-	// microsecond of that costs two and a half in the mean.
+	// Three standard errors of as many requests; the schedule is that of the seed.
 	const rate, service, errorOf3000 = .05, 10.0, .021
 	standardError := 15 * errorOf3000 * math.Sqrt(3000/(rate*float64(length.Milliseconds())))
-	t.near("one worker at half load: mean", f.mean, service*1.5, 3*standardError+overhead, " ms")
+	t.near("one worker at half load: mean", f.mean, service*1.5, 3*standardError, " ms")
 }
 
+// dealt has each of the quantiles looked at in the middle of its atom, so that the
+// overhead seen there is the median one. The p50 of 60 % at 10 ms, say, would be the
+// 83rd percentile of the overhead.
+const dealt = "5ms:2000, 10ms:6000, 15ms:200, 20ms:1600, 50ms:20, 100ms:160, 200ms:2, 400ms:16, 500ms:2"
+
 func (b *bench) deck(ctx context.Context, t *table) {
-	s, err := b.backend(ctx, "GATEBENCH_BACKEND_LATENCY=10ms:600, 20ms:320, 100ms:65, 200ms:13, 400ms:2")
+	s, err := b.backend(ctx, "GATEBENCH_BACKEND_LATENCY="+dealt)
 	if err != nil {
 		t.missing("a deck", err)
 		return
 	}
 	defer s.stop()
-	f, sum, err := b.load(ctx, -1, "--url", s.url(), "--rate", "500", "--duration", b.seconds(20, 4).String())
-	if err != nil {
+	const rate = 500 // deals the 5,000 cards of a reduced deck in 10 s
+	f, sum, err := b.load(ctx, -1, "--url", s.url(), "--rate", strconv.Itoa(rate), "--duration", b.seconds(20, 10).String())
+	if err != nil || sum.ResponseTime == nil {
 		t.missing("a deck", err)
 		return
 	}
 	for _, q := range []struct {
 		name      string
 		got, want float64
-	}{{"p50", f.p50, 10}, {"p90", sum.ResponseTime.P90, 20}, {"p95", f.p95, 100}, {"p99", f.p99, 200}, {"p99.9", f.p999, 400}} {
+	}{{"p50", f.p50, 10}, {"p90", sum.ResponseTime.P90, 20}, {"p99", f.p99, 100}, {"p99.9", f.p999, 400}} {
 		tolerance := q.want / 100
 		if q.want < 100 {
 			tolerance += .2
@@ -175,13 +194,18 @@ func (b *bench) deck(ctx context.Context, t *table) {
 }
 
 func (b *bench) agreement(ctx context.Context, t *table) {
+	b.closedAgreement(ctx, t)
+	b.openAgreement(ctx, t)
+}
+
+func (b *bench) closedAgreement(ctx context.Context, t *table) {
 	s, err := b.target(ctx, -1, "-latency", "20ms")
 	if err != nil {
 		t.missing("a 20 ms target", err)
 		return
 	}
 	defer s.stop()
-	const users, rate = 50, 200
+	const users = 50
 	length := b.seconds(10, 2)
 	for _, peer := range []string{"wrk", "ab"} {
 		own, _, err := b.load(ctx, -1, "--url", s.url(), "--vus", strconv.Itoa(users), "--duration", length.String())
@@ -195,6 +219,19 @@ func (b *bench) agreement(ctx context.Context, t *table) {
 		}
 		t.missing(peer+", 50 users", err)
 	}
+}
+
+// openAgreement is on the backend, whose 20 ms are 20.1: at this rate the target's
+// are anything from 20.0 to 21, as Go's timers are in an idle process.
+func (b *bench) openAgreement(ctx context.Context, t *table) {
+	s, err := b.backend(ctx, "GATEBENCH_BACKEND_LATENCY=20ms")
+	if err != nil {
+		t.missing("a 20 ms backend", err)
+		return
+	}
+	defer s.stop()
+	const rate = 200
+	length := b.seconds(10, 2)
 	for _, peer := range []string{"vegeta", "fortio"} {
 		own, _, err := b.load(ctx, -1, "--url", s.url(), "--rate", strconv.Itoa(rate), "--duration", length.String())
 		if err == nil {
