@@ -60,14 +60,14 @@ var lattice = map[string]struct{ ours, theirs string }{
 
 	// The experiment: knows neither gateway nor clients nor backend.
 	"loadtest/load":       {ours: "internal/conf", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"},
-	"loadtest/peers":      {ours: "loadtest/report loadtest/result loadtest/stats", theirs: "github.com/HdrHistogram/hdrhistogram-go"}, // a tool of the project
+	"loadtest/peers":      {ours: "loadtest/report loadtest/result loadtest/stats", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"}, // a tool of the project
 	"loadtest/stats":      {theirs: "github.com/aclements/go-moremath"},
 	"loadtest/result":     {},
 	"loadtest/gate":       {ours: "loadtest/result"},
 	"loadtest/threshold":  {ours: "internal/conf loadtest/result"},
 	"loadtest/report":     {ours: "loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6"},
 	"loadtest/sut":        {ours: "internal/conf loadtest/result", theirs: "github.com/Shopify/toxiproxy/v2 github.com/prometheus/common github.com/prometheus/client_model github.com/prometheus/procfs github.com/rs/zerolog golang.org/x/sys"},
-	"loadtest/experiment": {ours: "internal/conf loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/sut"},
+	"loadtest/experiment": {ours: "internal/conf internal/strictyaml loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/sut"},
 
 	// Top: configuration and wiring.
 	"configs":             {},

@@ -48,7 +48,7 @@ func describe(e experiment.Event) string {
 	}
 	where := fmt.Sprintf("block %d/%d", e.Block+1, e.Blocks)
 	switch e.Phase {
-	case "pilot":
+	case "pilot", "ceiling":
 		where = "before the first block"
 	case "pprof":
 		where = "after the last block"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -79,14 +78,7 @@ func (r *run) startBackends(ctx context.Context) (backends, error) {
 				name = fmt.Sprintf("backend of %q", a.Name)
 			}
 			var err error
-			s, err = r.launcher.Serve(ctx, sut.Command{
-				Name: name,
-				Path: r.options.Binary,
-				Args: []string{"backend", "-f", r.files[i].backend},
-				Env:  append(r.env, "GATEBENCH_BACKEND_LISTEN=127.0.0.1:0"),
-				CPUs: r.place.others,
-			}, backendReady)
-			if err != nil {
+			if s, err = r.startBackend(ctx, i, name, r.place.others); err != nil {
 				return bs, err
 			}
 			bySection[string(a.Backend)] = s
@@ -94,6 +86,17 @@ func (r *run) startBackends(ctx context.Context) (backends, error) {
 		bs[i] = s
 	}
 	return bs, nil
+}
+
+// startBackend starts an arm's backend.
+func (r *run) startBackend(ctx context.Context, arm int, name string, cpus []int) (*sut.Server, error) {
+	return r.launcher.Serve(ctx, sut.Command{
+		Name: name,
+		Path: r.options.Binary,
+		Args: []string{"backend", "-f", r.files[arm].backend},
+		Env:  append(r.env, "GATEBENCH_BACKEND_LISTEN=127.0.0.1:0"),
+		CPUs: cpus,
+	}, backendReady)
 }
 
 // startGateway starts an arm's gateway in front of the address upstream and asks it,
@@ -169,13 +172,25 @@ type generator struct {
 }
 
 // startLoad puts an arm's gateway under load.
-func (r *run) startLoad(arm int, gateway *sut.Server, p load.Profile) (*generator, error) {
-	g := &generator{bound: r.loadBound(p)}
-	var err error
+func (r *run) startLoad(arm int, gateway *sut.Server, p Profile) (*generator, error) {
+	url := "http://" + gateway.Addr
+	if len(p.Requests) == 0 { // each of a mix has its own
+		url += target
+	}
+	return r.startLoadOn(fmt.Sprintf("load on %q", r.plan.Arms[arm].Name), url, p)
+}
+
+// startLoadOn puts whatever answers at url under load.
+func (r *run) startLoadOn(name, url string, p Profile) (*generator, error) {
+	file, err := r.profiles.write(p)
+	if err != nil {
+		return nil, err
+	}
+	g := &generator{bound: r.loadBound(p.Profile)}
 	g.Process, err = r.launcher.Start(sut.Command{
-		Name:   fmt.Sprintf("load on %q", r.plan.Arms[arm].Name),
+		Name:   name,
 		Path:   r.options.Binary,
-		Args:   loadArgs("http://"+gateway.Addr+target, p),
+		Args:   []string{"load", "--json", "--url", url, "-f", file, "--profile", p.Name},
 		Env:    r.env,
 		CPUs:   r.place.others,
 		Stdout: &g.out,
@@ -197,37 +212,6 @@ func (r *run) loadBound(p load.Profile) time.Duration {
 		return r.plan.Budget
 	}
 	return 24 * time.Hour
-}
-
-// loadArgs writes a profile as the arguments of `gatebench load`: all of it but
-// what flags cannot say, which a plan may not have (see beyondFlags).
-func loadArgs(url string, p load.Profile) []string {
-	d := load.DefaultProfile()
-	args := []string{"load", "--json", "--url", url, "--timeout", p.Timeout.String()}
-	add := func(set bool, flag, value string) {
-		if set {
-			args = append(args, flag, value)
-		}
-	}
-	add(p.VUs > 0, "--vus", strconv.Itoa(p.VUs))
-	add(p.RampUp > 0, "--ramp-up", p.RampUp.String())
-	add(p.Iterations > 0, "--iterations", strconv.FormatInt(p.Iterations, 10))
-	add(!p.Rate.IsZero(), "--rate", p.Rate.String())
-	add(p.Duration > 0, "--duration", p.Duration.String())
-	add(p.Warmup > 0, "--warmup", p.Warmup.String())
-	add(p.Start != load.Level{}, "--start", p.Start.String())
-	for _, s := range p.Stages {
-		add(true, "--stage", s.Duration.String()+":"+s.Target.String())
-	}
-	add(p.Arrivals != d.Arrivals, "--arrivals", p.Arrivals)
-	add(p.ThinkTime > 0, "--think-time", p.ThinkTime.String())
-	add(p.ThinkDistribution != d.ThinkDistribution, "--think-distribution", p.ThinkDistribution)
-	add(p.GracefulStop > 0, "--graceful-stop", p.GracefulStop.String())
-	add(p.Seed != d.Seed, "--seed", strconv.FormatUint(p.Seed, 10))
-	if !p.KeepAlive {
-		args = append(args, "--no-keepalive")
-	}
-	return args
 }
 
 // finish waits for the generator's summary. If ctx is done first, the generator is

@@ -7,7 +7,8 @@ import (
 
 // Event is one step of a run, as it begins.
 type Event struct {
-	// Phase is "pilot", "duet", "solo", "pprof", or "" when all is done.
+	// Phase is "pilot", "ceiling" (Arm is then what is measured without a
+	// gateway), "duet", "solo", "pprof", or "" when all is done.
 	Phase string
 	// Arm is what is measured, "" when it is all of them.
 	Arm     string

@@ -97,7 +97,7 @@ func gateways(ds []*duetist) []*sut.Process {
 func (r *run) play(ctx context.Context, fail context.CancelCauseFunc, ds []*duetist) {
 	var loads sync.WaitGroup
 	defer loads.Wait()
-	p := saturating(r.plan.Duet.Connections, r.plan.Duet.Warmup, r.plan.Duet.Duration)
+	p := saturating(duetProfile, r.plan.Duet.Connections, r.plan.Duet.Warmup, r.plan.Duet.Duration)
 	first := time.Now()
 	for _, d := range ds {
 		g, err := r.startLoad(d.arm, d.gateway, p)
@@ -116,16 +116,16 @@ func (r *run) play(ctx context.Context, fail context.CancelCauseFunc, ds []*duet
 	if sleepUntil(ctx, last.Add(p.Warmup)) {
 		scrapeAll(ctx, ds, func(d *duetist) *scrape { return &d.before })
 	}
-	if sleepUntil(ctx, beforeEnd(first, p)) {
+	if sleepUntil(ctx, beforeEnd(first, p.Profile)) {
 		scrapeAll(ctx, ds, func(d *duetist) *scrape { return &d.after })
 	}
 }
 
 // saturating is a load of users who never wait.
-func saturating(users int, warmup, duration time.Duration) load.Profile {
+func saturating(name string, users int, warmup, duration time.Duration) Profile {
 	p := load.DefaultProfile()
 	p.Executor, p.VUs, p.Warmup, p.Duration = load.ConstantVUs, users, warmup, duration
-	return p
+	return Profile{Name: name, Profile: p}
 }
 
 func scrapeAll(ctx context.Context, ds []*duetist, into func(*duetist) *scrape) {

@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"gatebench/internal/strictyaml"
 	"gatebench/loadtest/load"
 )
 
@@ -206,13 +207,14 @@ func fakeBackend(s backendScript) {
 	}
 	var opened, served atomic.Int64
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Goodput", "90000") })
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "gatebench_backend_connections_opened_total %v\n", opened.Load())
 		fmt.Fprintf(w, "gatebench_backend_requests_total{route=\"/product\",code=\"200\"} %v\n", served.Load())
 	})
-	mux.HandleFunc("/product", func(http.ResponseWriter, *http.Request) {
+	mux.HandleFunc("/product", func(w http.ResponseWriter, _ *http.Request) {
 		served.Add(1)
+		w.Header().Set("X-Goodput", "40000")
 		if s.Dies {
 			fmt.Fprintln(os.Stderr, "disk on fire")
 			os.Exit(7)
@@ -248,16 +250,12 @@ func fakeLoad(args []string) {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
 	f := flag.NewFlagSet("load", flag.ExitOnError)
-	url, rate := f.String("url", "", ""), f.String("rate", "", "")
-	duration, warmup := f.Duration("duration", 0, ""), f.Duration("warmup", 0, "")
+	url, file, name := f.String("url", "", ""), f.String("f", "", ""), f.String("profile", "", "")
 	f.Bool("json", false, "")
-	f.Bool("no-keepalive", false, "")
-	f.Duration("timeout", 0, "")
-	f.Int("vus", 0, "")
-	f.Int("iterations", 0, "")
 	f.Parse(args)
+	p := profileIn(*file, *name)
 
-	over := time.After(*warmup + *duration)
+	over := time.After(p.Warmup + p.Duration)
 	s := load.Summary{
 		Schema:  load.SummarySchema,
 		URL:     *url,
@@ -268,7 +266,9 @@ func fakeLoad(args []string) {
 		Throughput:   500,
 		Valid:        true,
 	}
-	fmt.Sscanf(*rate, "%f/s", &s.Throughput)
+	if p.Rate.PerSecond > 0 {
+		s.Throughput = p.Rate.PerSecond
+	}
 	todo := ""
 	for range 10 {
 		s.Requests.Sent++
@@ -314,4 +314,23 @@ func fakeLoad(args []string) {
 		s.Interrupted = true
 	}
 	fmt.Print(string(marshal(s)))
+}
+
+// profileIn reads a profile as the real load does.
+func profileIn(path, name string) load.Profile {
+	d, err := strictyaml.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	var file struct {
+		Profiles map[string]strictyaml.Overlay `yaml:"profiles"`
+	}
+	if _, err := d.Decode(&file, strictyaml.Environment{}); err != nil {
+		panic(err)
+	}
+	p := load.DefaultProfile()
+	if _, err := file.Profiles[name].Decode(&p); err != nil {
+		panic(err)
+	}
+	return p
 }

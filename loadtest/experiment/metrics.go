@@ -143,6 +143,16 @@ func fromLoad(t *result.Trial, s *load.Summary) {
 	if s.Seconds > 0 {
 		t.Metrics["received_bytes_per_second"] = float64(s.BodyBytes) / s.Seconds
 	}
+	if found := s.Search; found != nil {
+		for name, rate := range map[string]*float64{"max_rate": found.Lo, "max_rate_missed": found.Hi} {
+			if rate != nil {
+				t.Metrics[name] = *rate
+			}
+		}
+	}
+	for _, step := range s.Steps {
+		t.Steps = append(t.Steps, stepOf(step))
+	}
 	if rt := s.ResponseTime; rt != nil {
 		for name, q := range map[string]*float64{
 			"response_time_mean": &rt.Mean,
@@ -158,4 +168,17 @@ func fromLoad(t *result.Trial, s *load.Summary) {
 			}
 		}
 	}
+}
+
+// stepOf is what is kept of a stage.
+func stepOf(s load.Step) result.Step {
+	step := result.Step{
+		At: s.At, Seconds: s.Seconds, From: s.From, To: s.To,
+		Requests: s.Requests.Sent, Errors: s.Requests.Failed, Dropped: s.Requests.Dropped,
+		Offered: s.Offered, Throughput: s.Throughput, Goodput: s.Goodput,
+	}
+	if rt := s.ResponseTime; rt != nil {
+		step.Mean, step.P50, step.P90, step.P99, step.AtLeast = &rt.Mean, rt.P50, rt.P90, rt.P99, rt.AtLeast
+	}
+	return step
 }

@@ -40,13 +40,16 @@ func (r *run) pilot(ctx context.Context) ([]Profile, error) {
 	return absolute(r.plan.Profiles, r.plan.Duet.Connections, found), nil
 }
 
+// pilotProfile is the profile that the pilot's loads bear.
+const pilotProfile = "pilot"
+
 // saturation is the goodput of an arm alone under users who never wait, per
 // second.
 func (r *run) saturation(ctx context.Context, arm int, backend *sut.Server) (float64, error) {
 	name := r.plan.Arms[arm].Name
 	r.progress(Event{Phase: "pilot", Arm: name})
 	var s *load.Summary
-	p := Profile{Profile: saturating(r.plan.Duet.Connections, pilotWarmup, pilotDuration)}
+	p := saturating(pilotProfile, r.plan.Duet.Connections, pilotWarmup, pilotDuration)
 	if err := r.alone(ctx, arm, backend, p, func(seen *soloist) { s = seen.summary }); err != nil {
 		return 0, err
 	}

@@ -105,20 +105,10 @@ func (p Plan) Validate() error {
 	}
 	for _, pr := range p.Profiles {
 		c.Within("profiles."+pr.Name, pr.Validate())
-		c.Within("profiles."+pr.Name, beyondFlags(pr.Profile))
 	}
 	if block := p.blockTime(); p.Budget > 0 && p.Blocks > 0 && c.Err() == nil {
-		c.That(p.pilotTime()+block <= p.Budget, "budget", "%v cannot hold a single block, which takes about %v", p.Budget, (p.pilotTime() + block).Round(time.Second))
+		c.That(p.beforeTime()+block <= p.Budget, "budget", "%v cannot hold a single block, which takes about %v", p.Budget, (p.beforeTime() + block).Round(time.Second))
 	}
-	return c.Err()
-}
-
-// beyondFlags refuses what a trial's generator cannot be told, as it gets its
-// profile by flags, and what has no place in a block.
-func beyondFlags(p load.Profile) error {
-	var c conf.Check
-	c.That(len(p.Requests) == 0, "requests", "a mix is not carried out by an experiment yet: take it out, or load it alone with `gatebench load -f FILE`")
-	c.That(p.Executor != load.MaxRateSearch, "executor", "%s is not carried out by an experiment yet: run it alone with `gatebench load -f FILE`", load.MaxRateSearch)
 	return c.Err()
 }
 
@@ -150,7 +140,7 @@ const (
 
 // time is about how long the plan takes on a calm machine.
 func (p Plan) time() time.Duration {
-	return p.pilotTime() + time.Duration(p.Blocks)*p.blockTime()
+	return p.beforeTime() + time.Duration(p.Blocks)*p.blockTime()
 }
 
 // blockTime is about how long a block takes.
@@ -169,6 +159,11 @@ func (p Plan) timeOf(parts []part) time.Duration {
 		d += time.Duration(len(p.Arms)) * (pr.Warmup + pr.Window() + soloOverhead)
 	}
 	return d
+}
+
+// beforeTime is about how long what comes before the first block takes.
+func (p Plan) beforeTime() time.Duration {
+	return p.pilotTime() + time.Duration(2*len(p.connectionUses()))*ceilingTime
 }
 
 // pilotTime is about how long the pilot takes, 0 where none is needed.

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,64 +104,6 @@ func TestValidateRefusesABudgetBelowOneBlock(t *testing.T) {
 	p.Budget = 6 * time.Second
 	if err := p.Validate(); err != nil {
 		t.Error(err)
-	}
-}
-
-// What a profile has must reach the generator: each field but those that a plan
-// refuses changes the arguments.
-func TestLoadArgsForgetNoField(t *testing.T) {
-	base := load.DefaultProfile()
-	without := strings.Join(loadArgs("U", base), " ")
-	other := load.Profile{
-		VUs: 7, RampUp: time.Second, Start: load.Level{Users: 3}, Stages: []load.Stage{{Duration: time.Second, Target: load.Level{Users: 9}}},
-		Iterations: 5, Rate: conf.Rate{PerSecond: 11}, Arrivals: load.Poisson, Duration: 2 * time.Second, Warmup: 3 * time.Second,
-		ThinkTime: 4 * time.Second, ThinkDistribution: load.Exponential, Timeout: 6 * time.Second, GracefulStop: 8 * time.Second,
-		KeepAlive: false, Seed: 99,
-	}
-	for i := range reflect.TypeFor[load.Profile]().NumField() {
-		name := reflect.TypeFor[load.Profile]().Field(i).Name
-		switch name {
-		case "Executor": // follows from the others
-		case "Requests", "Objective": // refused in a plan
-			if beyondFlags(load.Profile{Executor: load.MaxRateSearch, Requests: make([]load.Request, 1)}) == nil {
-				t.Errorf("%s is neither told nor refused", name)
-			}
-		default:
-			changed := base
-			reflect.ValueOf(&changed).Elem().Field(i).Set(reflect.ValueOf(other).Field(i))
-			if strings.Join(loadArgs("U", changed), " ") == without {
-				t.Errorf("%s does not reach the generator", name)
-			}
-		}
-	}
-}
-
-func TestLoadArgs(t *testing.T) {
-	full := func(p load.Profile) load.Profile {
-		d := load.DefaultProfile()
-		p.Arrivals, p.ThinkDistribution, p.Seed = d.Arrivals, d.ThinkDistribution, d.Seed
-		return p
-	}
-	for _, c := range []struct {
-		profile load.Profile
-		want    string
-	}{
-		{
-			load.Profile{Executor: load.ConstantVUs, VUs: 50, RampUp: time.Second, Duration: 10 * time.Second, Timeout: 5 * time.Second, KeepAlive: true},
-			"load --json --url U --timeout 5s --vus 50 --ramp-up 1s --duration 10s",
-		},
-		{
-			load.Profile{Executor: load.SharedIterations, VUs: 500, Iterations: 100000, Timeout: 5 * time.Second},
-			"load --json --url U --timeout 5s --vus 500 --iterations 100000 --no-keepalive",
-		},
-		{
-			load.Profile{Executor: load.ConstantArrivalRate, Rate: conf.Rate{PerSecond: 1234}, Duration: time.Minute, Warmup: 3 * time.Second, Timeout: 10 * time.Second, KeepAlive: true},
-			"load --json --url U --timeout 10s --rate 1234/s --duration 1m0s --warmup 3s",
-		},
-	} {
-		if got := strings.Join(loadArgs("U", full(c.profile)), " "); got != c.want {
-			t.Errorf("got  %s\nwant %s", got, c.want)
-		}
 	}
 }
 

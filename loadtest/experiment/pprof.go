@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
 )
 
@@ -38,9 +37,9 @@ func (r *run) profileArms(ctx context.Context, profiles []Profile) error {
 	if err != nil {
 		return fmt.Errorf("pprof: %w", err)
 	}
-	p := saturating(r.plan.Duet.Connections, pprofWarmup, pprofDuration)
+	p := saturating(pprofProfile, r.plan.Duet.Connections, pprofWarmup, pprofDuration)
 	if r.plan.Duet.Duration == 0 {
-		p = profiles[0].Profile
+		p = Profile{Name: profiles[0].Name, Profile: profiles[0].Profile} // nothing goes wrong in it
 	}
 	for arm, a := range r.plan.Arms {
 		if a.SentinelOf != "" {
@@ -54,10 +53,13 @@ func (r *run) profileArms(ctx context.Context, profiles []Profile) error {
 	return nil
 }
 
-func (r *run) profileArm(ctx context.Context, arm int, p load.Profile, bs backends) error {
+// pprofProfile is the profile that the loads of profiled arms bear.
+const pprofProfile = "pprof"
+
+func (r *run) profileArm(ctx context.Context, arm int, p Profile, bs backends) error {
 	name, kind := r.plan.Arms[arm].Name, r.options.Pprof
 	file := filepath.Join(pprofFolder, fmt.Sprintf("%d-%s.%s.pprof", arm, fileName(name), kind))
-	err := r.alone(ctx, arm, bs[arm], Profile{Profile: p}, func(*soloist) {}, "--pprof", kind, "--pprof-file", filepath.Join(r.options.Out, file))
+	err := r.alone(ctx, arm, bs[arm], p, func(*soloist) {}, "--pprof", kind, "--pprof-file", filepath.Join(r.options.Out, file))
 	if err != nil {
 		return err
 	}

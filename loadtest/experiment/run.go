@@ -59,6 +59,10 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	profiles, err := newProfileFiles(o.Out)
+	if err != nil {
+		return nil, err
+	}
 	journal, err := os.Create(filepath.Join(o.Out, journalName))
 	if err != nil {
 		return nil, fmt.Errorf("open the log of processes: %w", err)
@@ -74,6 +78,7 @@ func Run(ctx context.Context, p Plan, o Options) (*result.Document, error) {
 		plan:     p,
 		options:  o,
 		files:    files,
+		profiles: profiles,
 		env:      foreign(o.Env),
 		launcher: l,
 		place:    placeOn(sut.CPUs()),
@@ -105,6 +110,7 @@ type run struct {
 	plan     Plan
 	options  Options
 	files    []sections // by arm
+	profiles *profileFiles
 	env      []string
 	launcher *sut.Launcher
 	place    placement
@@ -167,6 +173,9 @@ func (r *run) all(ctx context.Context) error {
 		if profiles, err = r.pilot(ctx); err != nil {
 			return fmt.Errorf("pilot: %w", err)
 		}
+	}
+	if err := r.ceilings(ctx); err != nil {
+		return fmt.Errorf("ceilings: %w", err)
 	}
 	if err := r.measure(ctx, profiles); err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 
 	"gatebench/internal/conf"
 	"gatebench/loadtest/experiment"
+	"gatebench/loadtest/gate"
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/sut"
@@ -599,20 +600,20 @@ func TestNoBlockStartsThatWouldOverrunTheBudget(t *testing.T) {
 	p := plan(1000, arm("a", gatewayScript{}, backendScript{}))
 	p.Duet.Duration = 0
 	p.Profiles[0].Duration = 300 * time.Millisecond
-	p.Budget = 2 * time.Second
+	p.Budget = 5 * time.Second // 2 s of blocks
 	started := time.Now()
 	doc, err := carryOut(t, t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(doc.Trials); n < 1 || n > 6 {
-		t.Errorf("%d blocks of at least 310 ms in 2 s", n)
+	if n := len(doc.Trials); n < 1 || n > 10 {
+		t.Errorf("%d blocks of at least 310 ms in what the ceilings leave of 5 s", n)
 	}
-	want := fmt.Sprintf("the budget of 2s is used up: %d of 1000 blocks were measured", len(doc.Trials))
+	want := fmt.Sprintf("the budget of 5s is used up: %d of 1000 blocks were measured", len(doc.Trials))
 	if !slices.Contains(doc.Warnings, want) {
 		t.Errorf("no warning %q in %q", want, doc.Warnings)
 	}
-	if took := time.Since(started); len(doc.Trials) > 1 && took > 3*time.Second {
+	if took := time.Since(started); len(doc.Trials) > 1 && took > 6*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -635,6 +636,7 @@ func TestProgressTellsEveryStep(t *testing.T) {
 	}
 	want := []string{
 		"pilot a  0/2 0/8", "pilot b  0/2 0/8", "pilot a  0/2 0/8", "pilot b  0/2 0/8",
+		"ceiling the load generator  0/2 0/8", "ceiling the backend  0/2 0/8",
 		"duet   0/2 0/8", "solo " + order(0, 0) + " steady 0/2 2/8", "solo " + order(0, 1) + " steady 0/2 3/8",
 		"duet   1/2 4/8", "solo " + order(1, 0) + " steady 1/2 6/8", "solo " + order(1, 1) + " steady 1/2 7/8",
 		"   2/2 8/8",
@@ -684,5 +686,53 @@ func TestPrepareOut(t *testing.T) {
 	}
 	if err := experiment.PrepareOut(dir); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A gateway that carries as much as the load generator does was not what limited it.
+func TestATrialNearTheGeneratorsCeilingIsVoid(t *testing.T) {
+	t.Parallel()
+	p := plan(1, arm("a", gatewayScript{}, backendScript{}))
+	p.Duet.Duration = 0
+	for _, c := range []struct {
+		rate float64 // of ceilings of 90,000 and 40,000 per second
+		void string
+	}{
+		{26000, ""},
+		{27000, "times the rate that the backend can carry: less than 1.5"},
+		{61000, "times the rate that the load generator can carry: less than 1.5"},
+	} {
+		p.Profiles[0].Rate = conf.Rate{PerSecond: c.rate}
+		doc, err := carryOut(t, t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(doc.Ceilings) != 1 || *doc.Ceilings[0].Generator != 90000 || *doc.Ceilings[0].Backend != 40000 {
+			t.Errorf("ceilings: %+v", doc.Ceilings)
+		}
+		if got := doc.Trials[0].VoidReason; got != c.void {
+			t.Errorf("%v/s: void for %q, want %q", c.rate, got, c.void)
+		}
+	}
+}
+
+func TestEveryUseOfConnectionsHasCeilings(t *testing.T) {
+	t.Parallel()
+	p := plan(1, arm("a", gatewayScript{}, backendScript{}))
+	p.Duet.Duration = 0
+	once := p.Profiles[0]
+	once.Name, once.KeepAlive = "once", false
+	p.Profiles = append(p.Profiles, once)
+	doc, err := carryOut(t, t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Ceilings) != 2 || !doc.Ceilings[0].KeepAlive || doc.Ceilings[1].KeepAlive {
+		t.Errorf("ceilings: %+v", doc.Ceilings)
+	}
+	for _, trial := range doc.Trials {
+		if _, read := trial.Gates[gate.GeneratorCeiling]; !read {
+			t.Errorf("%s has no reading", trial.Profile)
+		}
 	}
 }

@@ -27,7 +27,7 @@ func (r *run) solo(ctx context.Context, block int, p Profile, arm, position int,
 	}()
 	r.settle(ctx)
 	return r.alone(ctx, arm, bs[arm], p, func(s *soloist) {
-		r.measureSolo(&t, s)
+		r.measureSolo(&t, p.Profile, s)
 		measureFaults(&t, p.Faults, s)
 	})
 }
@@ -78,7 +78,7 @@ func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p Profile
 	s := &soloist{breaks: breaks}
 	s.backendBefore, _ = backend.Scrape(watched, backendMetrics)
 	from, started := r.look(), time.Now()
-	g, err := r.startLoad(arm, gateway, p.Profile)
+	g, err := r.startLoad(arm, gateway, p)
 	if err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func sampleOf(ctx context.Context, gateway *sut.Server) *sample {
 // measureSolo fills in the trial. Connections are counted over the gateway's whole
 // life, warm-up included, since most are opened there; the rest belongs to the
 // window.
-func (r *run) measureSolo(t *result.Trial, s *soloist) {
+func (r *run) measureSolo(t *result.Trial, p load.Profile, s *soloist) {
 	t.Gates = s.machine
 	count(t, s.summary)
 	if s.summary != nil {
-		r.measureLoad(t, s.summary)
+		r.measureLoad(t, p, s.summary)
 	}
 	if s.underLoad != nil {
 		if n, ok := s.underLoad.metrics.Sum(processGoroutines); ok {
@@ -192,9 +192,10 @@ func (r *run) measureSolo(t *result.Trial, s *soloist) {
 // measureLoad takes over what the load generator measured, and whether it was fit
 // to. What it says of a load in which requests waited for a user is not asked: see
 // [ofGenerator].
-func (r *run) measureLoad(t *result.Trial, s *load.Summary) {
+func (r *run) measureLoad(t *result.Trial, p load.Profile, s *load.Summary) {
 	fromLoad(t, s)
 	ofGenerator(t.Gates, s)
+	r.ofCeilings(t.Gates, p.KeepAlive, s.Throughput)
 	judge(t) // first, since it gives the plainer reason
 	if !s.Valid && s.Generator.Waited == 0 {
 		void(t, "the load generator set the figures: "+strings.Join(s.Warnings, "; "))

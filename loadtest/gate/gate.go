@@ -69,6 +69,9 @@ const (
 	Busy         = "gateway_busy"
 	GCCycles     = "gc_cycles"
 	Tail         = "tail"
+	// How many times the trial's rate they carry when no gateway is in the way.
+	GeneratorCeiling = "generator_ceiling"
+	BackendCeiling   = "backend_ceiling"
 )
 
 // All lists every gate, in the order in which the first that voids a trial gives
@@ -92,6 +95,8 @@ var All = []Gate{
 	{Name: OwnLimits, Phase: result.Duet, Title: "requests that failed for want of descriptors or ports", Void: new(0.0)},
 	{Name: OwnLimits, Phase: result.Solo, Title: "requests that failed for want of descriptors or ports", Void: new(0.0)},
 	{Name: GeneratorCPU, Phase: result.Solo, Title: "use of the load generator's cores", Unit: Share, Warn: new(0.7), Void: new(0.9)},
+	{Name: GeneratorCeiling, Phase: result.Solo, Title: "times the rate that the load generator can carry", Below: true, Warn: new(2.0), Void: new(1.5)},
+	{Name: BackendCeiling, Phase: result.Solo, Title: "times the rate that the backend can carry", Below: true, Warn: new(2.0), Void: new(1.5)},
 	{Name: Lag, Phase: result.Solo, Title: "the load generator's lag, p99", Unit: Millis, Warn: new(1.0), Void: new(10.0)},
 	{Name: Busy, Phase: result.Duet, Title: "use of the gateways' core", Unit: Share, Below: true, Warn: new(0.9)},
 	{Name: GCCycles, Phase: result.Duet, Title: "garbage collections in the window", Below: true, Warn: new(3.0)},

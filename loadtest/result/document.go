@@ -46,6 +46,10 @@ type Document struct {
 	// named the number itself.
 	Precision *Precision `json:"precision,omitempty"`
 
+	// Ceilings are what load generator and backend can carry without a gateway,
+	// for each way of using connections that the plan has.
+	Ceilings []Ceiling `json:"ceilings,omitempty"`
+
 	Arms        []Arm        `json:"arms"`
 	Trials      []Trial      `json:"trials"`
 	Comparisons []Comparison `json:"comparisons"`
@@ -103,6 +107,19 @@ type Precision struct {
 	// Level is the nominal confidence of intervals in such a run, 0.96: it holds
 	// the truth as often as 0.95 does where the number was fixed.
 	Level float64 `json:"level"`
+}
+
+// Ceiling is what can be carried without a gateway, in requests per second: where it
+// is near the rate of a trial, the gateway was not what limited that. Null is what
+// could not be measured.
+type Ceiling struct {
+	KeepAlive bool `json:"keep_alive"`
+	// Generator is of the load generator against a server that has nothing to do,
+	// on the processors of gateways.
+	Generator *float64 `json:"generator"`
+	// Backend is of the baseline's backend and a load generator together, on the
+	// processors that they have in trials.
+	Backend *float64 `json:"backend"`
 }
 
 // Machine says where the experiment ran.
@@ -168,6 +185,9 @@ type Trial struct {
 	// of the warm-up too.
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 
+	// Steps has a result for each stage of a ramping profile that took time.
+	Steps []Step `json:"steps,omitempty"`
+
 	// Metrics by name, see [Metrics]; what was not measured is absent.
 	Metrics map[string]float64 `json:"metrics"`
 
@@ -214,6 +234,31 @@ type Moment struct {
 	InFlight int64 `json:"in_flight"`
 	// Rejected counts the answers that the gateway made itself, by reason.
 	Rejected map[string]int64 `json:"rejected,omitempty"`
+}
+
+// Step is one stage of a trial: the requests that were due in it, and their response
+// times in milliseconds, null where so few or so many of them failed that there is
+// none.
+type Step struct {
+	At      float64 `json:"at"`      // start, seconds into the window
+	Seconds float64 `json:"seconds"` // length
+	From    string  `json:"from"`    // level at its start, as in YAML
+	To      string  `json:"to"`      // level at its end
+
+	Requests int64 `json:"requests"` // sent
+	Errors   int64 `json:"errors"`   // failed
+	Dropped  int64 `json:"dropped"`  // due, never sent
+
+	Offered    float64 `json:"offered"`    // per second
+	Throughput float64 `json:"throughput"` // answers per second
+	Goodput    float64 `json:"goodput"`    // ok answers per second
+
+	Mean *float64 `json:"response_time_mean"`
+	P50  *float64 `json:"response_time_p50"`
+	P90  *float64 `json:"response_time_p90"`
+	P99  *float64 `json:"response_time_p99"`
+	// AtLeast names those of them that are lower bounds.
+	AtLeast []string `json:"at_least,omitempty"`
 }
 
 // Gate is one condition under which the figures of one phase may be believed. A
@@ -358,6 +403,8 @@ var Metrics = []Metric{
 	{Name: "response_time_p95", Unit: "ms", Title: "response time p95", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_max", Unit: "ms", Title: "response time, greatest", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "throughput", Unit: "/s", Title: "throughput", Phase: Solo},
+	{Name: "max_rate", Unit: "/s", Title: "highest rate that met the objective", Phase: Solo, Interest: 0.05},
+	{Name: "max_rate_missed", Unit: "/s", Title: "lowest rate that missed the objective", Phase: Solo, Detail: true},
 	{Name: "received_bytes_per_second", Unit: "B/s", Title: "bytes of bodies received", Phase: Solo, Detail: true},
 	{Name: "connections_opened", Title: "upstream connections opened", Phase: Solo, LowerIsBetter: true},
 	{Name: "memory_peak_bytes", Unit: "B", Title: "gateway peak memory", Phase: Solo, LowerIsBetter: true},
