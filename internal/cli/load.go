@@ -62,7 +62,7 @@ func newLoad(w *world) *cobra.Command {
   --rate R --duration D [--vus CAP]    arrivals at a rate like 500/s (open)
   --stage 10s:500/s …                  arrivals at a rate that changes, a result per stage
   --search --threshold "p99<50ms" …    the highest rate that meets thresholds, as an
-    --duration D                       interval; D is the length of each of its trials
+    --duration D                       interval; D is the length of each of its probes
   -f FILE [--profile NAME]             a profile of a configuration file, which alone can
                                        hold a mix of requests
 

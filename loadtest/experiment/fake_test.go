@@ -281,6 +281,7 @@ func fakeLoad(args []string) {
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		s.Requests.OK++
+		s.Requests.Completed++
 		todo = resp.Header.Get("X-Load")
 		fmt.Sscan(resp.Header.Get("X-Goodput"), &s.Goodput)
 	}

@@ -140,8 +140,8 @@ func fromLoad(t *result.Trial, s *load.Summary) {
 	t.Metrics["throughput"] = s.Throughput
 	t.Metrics["generator_cpu_us_per_request"] = s.Generator.CPUMicrosPerRequest
 	t.Metrics["generator_lag_p99"] = s.Generator.LagP99
-	if s.Seconds > 0 {
-		t.Metrics["received_bytes_per_second"] = float64(s.BodyBytes) / s.Seconds
+	if s.Requests.Completed > 0 { // what came after the window is among the bytes
+		t.Metrics["received_bytes_per_second"] = float64(s.BodyBytes) / float64(s.Requests.Completed) * s.Throughput
 	}
 	if found := s.Search; found != nil {
 		for name, rate := range map[string]*float64{"max_rate": found.Lo, "max_rate_missed": found.Hi} {
@@ -149,6 +149,7 @@ func fromLoad(t *result.Trial, s *load.Summary) {
 				t.Metrics[name] = *rate
 			}
 		}
+		return // response times of arms at rates of their own cannot be compared
 	}
 	for _, step := range s.Steps {
 		t.Steps = append(t.Steps, stepOf(step))

@@ -100,7 +100,7 @@ type Profile struct {
 
 	// Duration is the measured window, warm-up not included. For
 	// shared-iterations it bounds the run, and 0 means no bound; for
-	// max-rate-search it is that of each trial. The ramping executors take as
+	// max-rate-search it is that of each probe. The ramping executors take as
 	// long as their stages.
 	Duration time.Duration `yaml:"duration"`
 

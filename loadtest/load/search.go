@@ -13,9 +13,9 @@ import (
 const (
 	// interval is how near to each other its ends are in the end.
 	searchInterval = 1.05
-	// bestOf trials decide about a rate on the way; the majority counts.
+	// bestOf probes decide about a rate on the way; the majority counts.
 	bestOf = 3
-	// confirmations are the trials of either end, of which one may dissent.
+	// confirmations are the probes of either end, of which one may dissent.
 	confirmations = 5
 	// maxMoves is how often an end that is not confirmed is moved.
 	maxMoves = 6
@@ -133,7 +133,7 @@ func hunt(guess, top float64, try func(rate float64) (bool, error)) (b bracket, 
 	return b, nil
 }
 
-// votes are the trials of one rate.
+// votes are the probes of one rate.
 type votes struct{ met, missed int }
 
 func (v *votes) add(met bool) {
@@ -145,9 +145,9 @@ func (v *votes) add(met bool) {
 }
 
 // searchRun carries out max-rate-search: a moment of saturation to find out where to
-// look, and trials at constant rates.
+// look, and probes at constant rates.
 func searchRun(ctx context.Context, p Profile, run func(context.Context, Profile) (*Summary, error)) (*Summary, error) {
-	found := &Search{Objective: p.Objective, Trials: []Trial{}}
+	found := &Search{Objective: p.Objective, Probes: []Probe{}}
 	guess := p.Rate.PerSecond / 2
 	if guess == 0 {
 		s, err := run(ctx, p.saturating())
@@ -184,7 +184,7 @@ func searchRun(ctx context.Context, p Profile, run func(context.Context, Profile
 		if len(missed) == 0 {
 			met[rate] = s
 		}
-		found.Trials = append(found.Trials, Trial{Rate: rate, Met: len(missed) == 0, Missed: missed, Requests: s.Requests, ResponseTime: s.ResponseTime})
+		found.Probes = append(found.Probes, Probe{Rate: rate, Met: len(missed) == 0, Missed: missed, Requests: s.Requests, ResponseTime: s.ResponseTime})
 		return len(missed) == 0, nil
 	})
 	if err != nil && last == nil {
@@ -235,25 +235,32 @@ func (p Profile) conclude(found *Search, b bracket, best, last *Summary, generat
 	case b.hi == 0:
 		warn("the objective was met at every rate that was tried: the highest is a lower bound")
 	case !b.confirmed:
-		warn("the ends of the interval did not hold in repeated trials: the target's speed changes too much for one")
+		warn("the ends of the interval did not hold in repeated probes: the target's speed changes too much for one")
 	}
 	return s
 }
 
-// growing reports whether the requests in flight grew over a whole run: more than
-// twice as many at its end as in its middle, and more than a hundredth of all.
+// growing reports whether the target could not keep the rate up: whether more than a
+// hundredth of what was due in the second half of a run had to be added to the
+// requests in flight, and more than chance adds to them.
+//
+//	in flight        ╱ end
+//	              ╱        end − middle = (rate − capacity) × half
+//	     middle╱
+//	        ╱
+//
+// That the requests in flight double, say, is no measure of it: what a warm-up left
+// in flight stands in both.
 func growing(s *Summary) bool {
 	points, half := s.Series.Points, int(s.Seconds/2/s.Series.Interval)
-	end := 2 * half
-	if half == 0 || end > len(points) {
+	if half == 0 || 2*half > len(points) {
 		return false
 	}
-	var inFlight, middle int64
-	for i, p := range points[:end] {
-		inFlight += p.Sent - p.OK - p.Failed
-		if i == half-1 {
-			middle = inFlight
-		}
+	var grown int64
+	for _, p := range points[half : 2*half] {
+		grown += p.Sent - p.OK - p.Failed
 	}
-	return inFlight > 2*middle && inFlight > s.Requests.Planned/100
+	due := s.Offered * float64(half) * s.Series.Interval
+	const deviations = 3
+	return float64(grown) > max(due/100, deviations*math.Sqrt(max(1, s.Generator.InFlight)))
 }

@@ -113,8 +113,8 @@ func TestMaxRateSearch(t *testing.T) {
 			t.Errorf("[%v, %v], confirmed %v", *f.Lo, *f.Hi, f.Confirmed)
 		}
 		near(t, "offered", s.Offered, *f.Lo, .2)
-		if s.Executor != MaxRateSearch || !s.Valid || len(f.Trials) < 10 {
-			t.Errorf("%s, %v, %d trials", s.Executor, s.Warnings, len(f.Trials))
+		if s.Executor != MaxRateSearch || !s.Valid || len(f.Probes) < 10 {
+			t.Errorf("%s, %v, %d probes", s.Executor, s.Warnings, len(f.Probes))
 		}
 	})
 }
@@ -136,5 +136,42 @@ func TestInterruptedSearchKeepsWhatItKnows(t *testing.T) {
 	})
 	if err != nil || !s.Interrupted || s.Offered != 500 || *s.Search.Lo != 500 || s.Search.Hi != nil {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// What is in flight grows by rate − capacity every second from the start on, so that
+// it never doubles between middle and end of a window that had a warm-up.
+func TestGrowing(t *testing.T) {
+	run := func(seconds int, rate, capacity, inFlight int64) *Summary {
+		s := &Summary{Seconds: float64(seconds), Offered: float64(rate), Series: Series{Interval: 1}}
+		s.Generator.InFlight = float64(inFlight)
+		for range seconds {
+			s.Series.Points = append(s.Series.Points, Point{Sent: rate, OK: min(rate, capacity)})
+		}
+		return s
+	}
+	for _, c := range []struct {
+		what string
+		s    *Summary
+		want bool
+	}{
+		{"keeps up", run(10, 1000, 1000, 50), false},
+		{"half as much again as it can do", run(10, 1500, 1000, 6000), true},
+		{"2 % more than it can do", run(10, 1020, 1000, 300), true},
+		{"half a hundredth more", run(10, 1005, 1000, 75), false},
+		{"too short to tell", run(1, 1500, 1000, 500), false},
+		{"few requests, of which one more is in flight", run(4, 2, 1, 2), false},
+	} {
+		if got := growing(c.s); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+	burst := run(10, 1000, 1000, 900)
+	burst.Series.Points[9].OK -= 60 // at its end, as chance would have it
+	if growing(burst) {
+		t.Error("60 more beside 900 in flight: chance does that")
+	}
+	if burst.Generator.InFlight = 9; !growing(burst) {
+		t.Error("60 more beside 9, and more than a hundredth of 5,000")
 	}
 }

@@ -146,17 +146,17 @@ type Search struct {
 	// Lo is null if it was met nowhere, Hi if it was missed nowhere.
 	Lo *float64 `json:"lo"`
 	Hi *float64 `json:"hi"`
-	// Confirmed says that four of five trials agreed at either end.
+	// Confirmed says that four of five probes agreed at either end.
 	Confirmed bool `json:"confirmed"`
 	// Saturation is the goodput of closed load that the search set out from;
 	// null where a highest rate was given.
 	Saturation *float64 `json:"saturation"`
-	// Trials in the order in which they were made.
-	Trials []Trial `json:"trials"`
+	// Probes in the order in which they were made.
+	Probes []Probe `json:"probes"`
 }
 
-// Trial is one run of a search.
-type Trial struct {
+// Probe is one run of a search, at one rate.
+type Probe struct {
 	Rate         float64  `json:"rate"`
 	Met          bool     `json:"met"`
 	Missed       []string `json:"missed,omitempty"` // why not

@@ -74,11 +74,11 @@ func (p *page) search(s *load.Search) {
 	}
 	confirmed := "not confirmed"
 	if s.Confirmed {
-		confirmed = "each confirmed by four of five trials"
+		confirmed = "each confirmed by four of five probes"
 	}
 	p.prose("%s, %s; %s", lo, hi, confirmed)
 	rows := [][]string{{"trial", "rate/s", "p99, ms", "outcome"}}
-	for i, t := range s.Trials {
+	for i, t := range s.Probes {
 		outcome := "met"
 		if !t.Met {
 			outcome = strings.Join(t.Missed, "; ")

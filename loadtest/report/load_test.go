@@ -29,7 +29,7 @@ func TestLoadPageOfStagesMixAndSearch(t *testing.T) {
 		ByRequest: []load.Kind{{Name: "GET /product", Requests: r, ResponseTime: at}, {Name: "POST /postProduct2"}},
 		Search: &load.Search{
 			Objective: load.Objective{"p99": p99}, Lo: new(95.0), Hi: new(99.5), Confirmed: true,
-			Trials: []load.Trial{{Rate: 95, Met: true, ResponseTime: ok}, {Rate: 99.5, Missed: []string{"p99 is to be < 50ms, and is at least 1s"}, ResponseTime: at}},
+			Probes: []load.Probe{{Rate: 95, Met: true, ResponseTime: ok}, {Rate: 99.5, Missed: []string{"p99 is to be < 50ms, and is at least 1s"}, ResponseTime: at}},
 		},
 	}
 	for _, width := range []int{40, 100} {
