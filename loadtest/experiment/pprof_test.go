@@ -43,7 +43,7 @@ func TestEveryArmIsProfiledAfterTheLastBlock(t *testing.T) {
 			t.Errorf("%s: %s, %v", pr.File, content, err)
 		}
 	}
-	if diff := cmp.Diff([]string{"solo", "pprof", ""}, phases); diff != "" {
+	if diff := cmp.Diff([]string{"ceiling", "solo", "pprof", ""}, phases); diff != "" {
 		t.Errorf("phases: -want +got:\n%s", diff)
 	}
 	if len(doc.Trials) != 6 {
