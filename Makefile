@@ -10,7 +10,7 @@ PLAN    ?= quick
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 
-.PHONY: help bench bench-standard bench-go bench-load truth truth-engine truth-verdict truth-long soak test check fmt lint vet tidy build fuzz clean
+.PHONY: help bench bench-standard outage bench-go bench-load truth truth-engine truth-verdict truth-long soak test check fmt lint vet tidy build fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ bench: build ## the main job: compare the four clients (plan quick, under 4 minu
 
 bench-standard: ## the same with more blocks and longer trials (15 to 30 minutes), into out/standard
 	$(MAKE) bench PLAN=standard OUT=out/standard
+
+outage: build ## what breaker and retries make of an outage, for each client (plan outage, about 11 minutes), into out/outage
+	$(MAKE) bench PLAN=outage OUT=out/outage
 
 test: cc ## every test, under the race detector
 	$(GO) test -race -timeout 15m ./...

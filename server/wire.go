@@ -19,7 +19,7 @@ func (in *Inbound) TakeOver(f func(Wire)) { in.taken = f }
 // WriteHead writes a response head that announces a body of that length, whatever
 // will come.
 func (w Wire) WriteHead(status int, fields clients.Fields, length int) error {
-	head := appendHead(nil, status, fields)
+	head := appendHead(make([]byte, 0, 256), status, fields)
 	head = head[:len(head)-len("\r\n")]
 	return w.Write(fmt.Appendf(head, "Content-Length: %d\r\n\r\n", length))
 }

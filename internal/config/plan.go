@@ -303,7 +303,7 @@ func (d *document) writeFiles(p *experiment.Plan) error {
 		s.Gateway, s.Backend = p.Arms[0].Gateway, p.Arms[0].Backend
 	}
 	var err error
-	p.Config, err = d.effective(*p)
+	p.Config, err = d.effective()
 	return err
 }
 
@@ -330,7 +330,7 @@ func below(prefix string, paths []string) []string {
 
 // effective is the plan for the result document: the experiment and its profiles,
 // and for each arm its whole gateway and backend section.
-func (d *document) effective(p experiment.Plan) ([]byte, error) {
+func (d *document) effective() ([]byte, error) {
 	type armSections struct {
 		Name    string         `yaml:"name"`
 		Gateway gateway.Config `yaml:"gateway"`
