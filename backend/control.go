@@ -42,7 +42,14 @@ func (s *service) control(r request) (*clients.Response, error) {
 	case http.MethodDelete:
 		s.faults.Put(nil)
 	}
-	body, err := strictyaml.JSON(orders{s.faults.Faults()})
+	fs := s.faults.Faults()
+	var omit []string
+	for i, f := range fs {
+		for _, key := range f.Absent() {
+			omit = append(omit, fmt.Sprintf("faults[%d].%s", i, key))
+		}
+	}
+	body, err := strictyaml.JSON(orders{fs}, omit...)
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ func TestBadFaultsAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %q", faults, resp.StatusCode, body, want)
 		}
 	}
-	if _, body := fetch(t, newClient(t), "GET", base+"/-/faults", "", nil); !strings.Contains(body, `"status":503`) {
+	if _, body := fetch(t, newClient(t), "GET", base+"/-/faults", "", nil); body != `{"faults":[{"status":503,"share":"100%"}]}`+"\n" {
 		t.Errorf("a bad order changed what is in force: %s", body)
 	}
 }

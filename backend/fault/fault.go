@@ -118,6 +118,17 @@ func (f Fault) String() string {
 	return "no fault"
 }
 
+// Absent are the keys of what f is not: they say nothing where it is written.
+func (f Fault) Absent() []string {
+	var keys []string
+	for _, k := range kinds() {
+		if !k.asked(f) {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
 // effect is what a valid fault does.
 func (f Fault) effect() effect {
 	for _, k := range kinds() {

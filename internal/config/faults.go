@@ -80,7 +80,7 @@ func (p profileConfig) faults() []experiment.Fault {
 	for _, w := range p.Faults {
 		f := experiment.Fault{At: w.At, For: w.For, Wire: w.Wire, What: "wire " + w.Wire.String()}
 		if w.inBackend() {
-			order, err := strictyaml.JSON(w.Backend)
+			order, err := strictyaml.JSON(w.Backend, w.Backend.Absent()...)
 			if err != nil {
 				panic(fmt.Sprintf("encode %v: %v", w.Backend, err)) // numbers and words
 			}
