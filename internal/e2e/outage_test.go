@@ -14,12 +14,22 @@ import (
 	"gatebench/clients/registry"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/sut"
+	"gatebench/server"
 )
 
 // onEachClient runs a test for every client that is compared.
 func onEachClient(t *testing.T, test func(t *testing.T, client string)) {
 	for _, client := range registry.Names() {
 		t.Run(client, func(t *testing.T) { test(t, client) })
+	}
+}
+
+// onEachPair does so before a backend of each kind.
+func onEachPair(t *testing.T, test func(t *testing.T, kind, client string)) {
+	for _, kind := range server.Kinds() {
+		t.Run(kind, func(t *testing.T) {
+			onEachClient(t, func(t *testing.T, client string) { test(t, kind, client) })
+		})
 	}
 }
 
@@ -125,8 +135,8 @@ gateway:
 
 // Every fault of the backend comes downstream as the same thing whatever the client.
 func TestFaultsThroughTheGateway(t *testing.T) {
-	onEachClient(t, func(t *testing.T, client string) {
-		backend := startBackend(t, "")
+	onEachPair(t, func(t *testing.T, kind, client string) {
+		backend := startBackend(t, "backend: {server: "+kind+"}")
 		gateway := startGateway(t, backend.addr, fmt.Sprintf(`
 gateway:
   client: %s
