@@ -202,10 +202,10 @@ func inSolo(t *testing.T) (p *program, out string) {
 	t.Cleanup(func() { _ = p.Process.Kill() })
 	eventually(t, "a solo trial", func() bool {
 		log, _ := os.ReadFile(filepath.Join(out, "processes.log"))
-		return bytes.Contains(log, []byte("--rate 200/s"))
+		return bytes.Contains(log, []byte("--profile steady"))
 	})
-	if n := len(workingFor(t, out)); n != 2 {
-		t.Errorf("%d processes work for the run, want a gateway and a backend", n)
+	if n := len(workingFor(t, out)); n != 3 {
+		t.Errorf("%d processes work for the run, want a gateway, a backend and a load", n)
 	}
 	return p, out
 }
