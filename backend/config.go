@@ -33,7 +33,8 @@ type Config struct {
 	// spent while holding a worker: constant, 20ms, or dealt from a shuffled
 	// deck, "5ms:90, 20ms:9, 200ms:1". Default 0s.
 	Latency Latency `yaml:"latency"`
-	// LatencySeed shuffles the deck. Default 1.
+	// LatencySeed shuffles the deck; an experiment deals it anew for every trial,
+	// the same in all trials of a block. Default 1.
 	LatencySeed uint64 `yaml:"latency_seed"`
 	// BodySize pads bodies that hold products to at least this size. Default
 	// 0B.

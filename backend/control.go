@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"gatebench/backend/fault"
 	"gatebench/clients"
@@ -26,11 +28,14 @@ const longestOrders = 64 << 10
 
 // control is for this machine alone: who can switch faults on can stop the service.
 func (s *service) control(r request) (*clients.Response, error) {
-	if r.arg != "faults" {
+	if r.arg != "faults" && r.arg != "latency" {
 		return elsewhere.answer(r)
 	}
 	if ip := net.ParseIP(r.RemoteIP); ip == nil || !ip.IsLoopback() {
-		return nil, refuse(http.StatusForbidden, "faults are switched from this machine alone, and you are at %s", r.RemoteIP)
+		return nil, refuse(http.StatusForbidden, "this is switched from this machine alone, and you are at %s", r.RemoteIP)
+	}
+	if r.arg == "latency" {
+		return s.redeal(r)
 	}
 	switch r.Method {
 	case http.MethodPut:
@@ -54,6 +59,25 @@ func (s *service) control(r request) (*clients.Response, error) {
 		return nil, err
 	}
 	return clients.NewResponse(http.StatusOK, clients.Fields{{Name: "Content-Type", Value: "application/json"}}, append(body, '\n')), nil
+}
+
+// redeal has latencies dealt anew from the start of a stream: who gives the same number
+// before each of several loads has their requests, by their order here, take the same
+// times.
+func (s *service) redeal(r request) (*clients.Response, error) {
+	if r.Method != http.MethodPut {
+		return nil, refuse(http.StatusMethodNotAllowed, "latencies are dealt anew by PUT /-/latency?stream=NUMBER")
+	}
+	q, err := url.ParseQuery(r.query)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	stream, err := strconv.ParseUint(q.Get("stream"), 10, 64)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%.100q is no number of a stream: write ?stream=7", q.Get("stream"))
+	}
+	s.latency.Restart(stream)
+	return clients.NewResponse(http.StatusOK, nil, nil), nil
 }
 
 // readOrders reads strictly; what is wrong is told with its line and column.

@@ -1,10 +1,13 @@
 package backend
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gatebench/server"
 )
 
 func constantly(d time.Duration) Latency { return Latency(d.String()) }
@@ -85,6 +88,75 @@ func TestAnswersTakeTheirCard(t *testing.T) {
 		slices.Sort(took)
 		if want := ms(10, 10, 10, 10, 10, 10, 50, 50); !slices.Equal(took, want) {
 			t.Errorf("%v, want %v", took, want)
+		}
+	})
+}
+
+// A stream dealt again gives every request, by its order, the same time, wherever the
+// deck had got to; another stream gives others.
+func TestLatenciesDealtAnewAreTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestService(t, func(c *Config) { c.Latency = "10ms:6, 50ms:4" })
+		deal := func(stream string, n int) (took []time.Duration) {
+			if a := ask(t, s, newInbound("PUT", "/-/latency?stream="+stream, "", "")); a.Status != 200 {
+				t.Fatalf("%+v", a)
+			}
+			for range n {
+				start := time.Now()
+				ask(t, s, newInbound("GET", "/product", "", ""))
+				took = append(took, time.Since(start))
+			}
+			return took
+		}
+		first := deal("7", 33) // not whole decks
+		if again := deal("7", 33); !slices.Equal(again, first) {
+			t.Errorf("%v, then %v", first, again)
+		}
+		if other := deal("8", 33); slices.Equal(other, first) {
+			t.Error("another stream deals the same")
+		}
+	})
+}
+
+func TestLatenciesAreDealtAnewForThoseWhoAskRightly(t *testing.T) {
+	s := newTestService(t, func(*Config) {})
+	far := newInbound("PUT", "/-/latency?stream=1", "", "")
+	far.RemoteIP = "192.0.2.1"
+	for _, tc := range []struct {
+		in   *server.Inbound
+		want int
+	}{
+		{newInbound("PUT", "/-/latency?stream=18446744073709551615", "", ""), 200},
+		{newInbound("PUT", "/-/latency", "", ""), 400},
+		{newInbound("PUT", "/-/latency?stream=-1", "", ""), 400},
+		{newInbound("GET", "/-/latency", "", ""), 405},
+		{far, 403},
+	} {
+		if a := ask(t, s, tc.in); a.Status != tc.want {
+			t.Errorf("%s %s from %s: %d, want %d: %s", tc.in.Method, tc.in.Target, tc.in.RemoteIP, a.Status, tc.want, a.Body)
+		}
+	}
+}
+
+// On the wire a load that is repeated after a new deal meets the same long waits. Twice
+// fifty milliseconds lie between a short one and a long one.
+func TestLatenciesAreDealtAnewOnTheWire(t *testing.T) {
+	onEachServer(t, func(t *testing.T, kind string) {
+		_, base := newBackend(t, func(c *Config) { c.Server, c.Latency = kind, "0ms:4, 100ms:4" })
+		c := newClient(t)
+		deal := func() (long []bool) {
+			if resp, body := fetch(t, c, "PUT", base+"/-/latency?stream=3", "", nil); resp.StatusCode != http.StatusOK {
+				t.Fatalf("%d: %s", resp.StatusCode, body)
+			}
+			for range 6 { // not a whole deck
+				start := time.Now()
+				fetch(t, c, "GET", base+"/product", "", nil)
+				long = append(long, time.Since(start) > 50*time.Millisecond)
+			}
+			return long
+		}
+		if first, again := deal(), deal(); !slices.Equal(first, again) {
+			t.Errorf("%v, then %v", first, again)
 		}
 	})
 }

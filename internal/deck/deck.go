@@ -4,6 +4,7 @@ package deck
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 )
 
@@ -11,14 +12,27 @@ import (
 // is safe for concurrent use.
 type Deck[T any] struct {
 	mu    sync.Mutex
-	cards []T
+	fresh []T // as they came
+	cards []T // as they lie
+	seed  uint64
 	rng   *rand.Rand
 	dealt int
 }
 
 // New takes cards, at least one, and keeps them. The same seed deals the same.
 func New[T any](cards []T, seed uint64) *Deck[T] {
-	return &Deck[T]{cards: cards, rng: rand.New(rand.NewPCG(seed, 0)), dealt: len(cards)}
+	d := &Deck[T]{fresh: slices.Clone(cards), cards: cards, seed: seed}
+	d.Restart(0)
+	return d
+}
+
+// Restart forgets what was dealt: from here on the deck deals what a new one of the same
+// seed would, in the stream of that number. A new deck is in stream 0.
+func (d *Deck[T]) Restart(stream uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	copy(d.cards, d.fresh)
+	d.rng, d.dealt = rand.New(rand.NewPCG(d.seed, stream)), len(d.cards)
 }
 
 // Deal gives the next card.

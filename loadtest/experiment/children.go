@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,6 +64,16 @@ func (b backends) processes() []*sut.Process {
 		}
 	}
 	return ps
+}
+
+// apart are the backends, each once.
+func (b backends) apart() (all []*sut.Server) {
+	for _, s := range b {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // startBackends starts one backend for every different backend section. On an

@@ -212,6 +212,9 @@ func fakeBackend(s backendScript) {
 		fmt.Fprintf(w, "gatebench_backend_connections_opened_total %v\n", opened.Load())
 		fmt.Fprintf(w, "gatebench_backend_requests_total{route=\"/product\",code=\"200\"} %v\n", served.Load())
 	})
+	mux.HandleFunc("PUT /-/latency", func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println("dealt anew,", r.URL.RawQuery)
+	})
 	mux.HandleFunc("/product", func(w http.ResponseWriter, _ *http.Request) {
 		served.Add(1)
 		w.Header().Set("X-Goodput", "40000")
@@ -254,6 +257,7 @@ func fakeLoad(args []string) {
 	f.Bool("json", false, "")
 	f.Parse(args)
 	p := profileIn(*file, *name)
+	fmt.Fprintln(os.Stderr, "seed", p.Seed)
 
 	over := time.After(p.Warmup + p.Duration)
 	s := load.Summary{

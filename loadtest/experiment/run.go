@@ -232,6 +232,9 @@ func (r *run) block(ctx context.Context, block int, parts []part, profiles []Pro
 	if err != nil {
 		return err
 	}
+	for _, b := range backends.apart() {
+		r.redeal(ctx, b, block) // for the duet
+	}
 	for _, of := range parts {
 		if err := r.part(ctx, block, of, profiles, backends); err != nil {
 			return fmt.Errorf("%s: %w", r.plan.name(of), err)

@@ -26,6 +26,8 @@ func (r *run) solo(ctx context.Context, block int, p Profile, arm, position int,
 		r.clock.step(p.Warmup+p.Window()+soloOverhead, 1)
 	}()
 	r.settle(ctx)
+	r.redeal(ctx, bs[arm], block)
+	p.Seed = drawn(r.plan.Seed, p.Seed, block)
 	return r.alone(ctx, arm, bs[arm], p, func(s *soloist) {
 		r.measureSolo(&t, p.Profile, s)
 		measureFaults(&t, p.Faults, s)
