@@ -24,7 +24,7 @@ bench-standard: ## the same with more blocks and longer trials (15 to 30 minutes
 outage: build ## what breaker and retries make of an outage, for each client (plan outage, about 11 minutes), into out/outage
 	$(MAKE) bench PLAN=outage OUT=out/outage
 
-test: cc ## every test, under the race detector
+test: cc browser ## every test, under the race detector
 	$(GO) test -race -timeout 15m ./...
 
 check: fmt vet tidy lint ## format, vet, module files, lint
@@ -70,6 +70,13 @@ fuzz: ## every fuzz target for FUZZTIME each (default 30s)
 
 clean: ## remove what make built (results in out/ stay)
 	rm -rf bin
+
+.PHONY: browser
+browser: # the report page is tested in a real one, with axe-core
+	@tools/need chromium chromium
+	@tools/need node nodejs
+	@tools/need npm npm
+	@test -d tools/page/node_modules/axe-core || npm ci --prefix tools/page --no-audit --no-fund
 
 .PHONY: cc
 cc: # the race detector needs a C compiler

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +18,9 @@ import (
 
 // fileWidth is the width of reports in files and pipes, in columns.
 const fileWidth = 100
+
+// htmlFile is the page in the output folder.
+const htmlFile = "report.html"
 
 // format is one form of the report: the name of --format, the file in the output
 // folder, and what writes it at a width in columns.
@@ -34,6 +41,7 @@ func formats() []format {
 		{"md", "report.md", fixed(func(w io.Writer, doc *result.Document) error {
 			return report.Markdown(w, report.Summarize(doc))
 		})},
+		{"html", htmlFile, fixed(func(w io.Writer, doc *result.Document) error { return report.HTML(w, doc) })},
 		{"csv", result.TrialsFile, fixed(func(w io.Writer, doc *result.Document) error { return doc.WriteTrials(w) })},
 		{"benchstat", "benchstat.txt", fixed(report.Benchstat)},
 		{"junit", "junit.xml", fixed(report.JUnit)},
@@ -98,27 +106,97 @@ func judgement(doc *result.Document) error {
 
 func newReport(w *world) *cobra.Command {
 	var name string
+	var open bool
 	cmd := &cobra.Command{
-		Use:   "report DIR [--format text|md|csv|benchstat|junit|jmeter]",
+		Use:   "report DIR... [--format text|md|html|csv|benchstat|junit|jmeter] [--open]",
 		Short: "Report anew on a result folder",
 		Long: `Prints the report on a result that a run left, in the form asked for. The exit code is
-that of the run: 3 where a threshold was missed, 5 where the result is not valid.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+that of the run: 3 where a threshold was missed, 5 where the result is not valid.
+
+--format html prints one page that needs nothing else; of several folders it makes one
+page with all of them, oldest first. --open writes the page (DIR/report.html, or a
+temporary file of several) and shows it in a browser.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if open && !cmd.Flags().Changed("format") {
+				name = "html"
+			}
 			f, err := formatNamed(name)
 			if err != nil {
 				return err
 			}
-			doc, err := result.Read(args[0])
+			switch {
+			case open && f.file != htmlFile:
+				return exit(exitUsage, "--open shows the page: leave --format out, or write --format html")
+			case len(args) > 1 && f.file != htmlFile:
+				return exit(exitUsage, "only --format html takes several folders; `gatebench compare OLD NEW` judges what changed between two")
+			}
+			docs, err := readAll(args)
+			if err != nil {
+				return err
+			}
+			if open {
+				err = openPage(cmd.Context(), w, args, docs)
+			} else if len(docs) == 1 {
+				err = f.write(w.stdout, docs[0], terminalWidth(w.stdout, fileWidth))
+			} else {
+				err = report.HTML(w.stdout, docs...)
+			}
 			if err != nil {
 				return exit(exitCannotRun, "%w", err)
 			}
-			if err := f.write(w.stdout, doc, terminalWidth(w.stdout, fileWidth)); err != nil {
-				return exit(exitCannotRun, "%w", err)
+			for _, doc := range docs {
+				if err := judgement(doc); err != nil {
+					return err
+				}
 			}
-			return judgement(doc)
+			return nil
 		},
 	}
-	cmd.Flags().StringVar(&name, "format", "text", "text, md, csv, benchstat, junit or jmeter")
+	cmd.Flags().StringVar(&name, "format", "text", "text, md, html, csv, benchstat, junit or jmeter")
+	cmd.Flags().BoolVar(&open, "open", false, "write the page and show it in a browser")
 	return cmd
+}
+
+func readAll(dirs []string) ([]*result.Document, error) {
+	var docs []*result.Document
+	for _, dir := range dirs {
+		doc, err := result.Read(dir)
+		if err != nil {
+			return nil, exit(exitCannotRun, "%w", err)
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+// openPage writes the page and has the system show it.
+func openPage(ctx context.Context, w *world, dirs []string, docs []*result.Document) error {
+	var page strings.Builder
+	if err := report.HTML(&page, docs...); err != nil {
+		return err
+	}
+	path := filepath.Join(dirs[0], htmlFile)
+	if len(dirs) > 1 {
+		f, err := os.CreateTemp("", "gatebench-*.html")
+		if err != nil {
+			return err
+		}
+		path = f.Name()
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	if err := result.WriteFile(path, []byte(page.String())); err != nil {
+		return err
+	}
+	fmt.Fprintln(w.stdout, path)
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	if err := exec.CommandContext(ctx, opener, path).Run(); err != nil { //nolint:gosec // a file that was just written
+		return fmt.Errorf("no browser could be started (%w): open %s yourself", err, path)
+	}
+	return nil
 }

@@ -81,6 +81,13 @@ func shellWord(s string) string {
 }
 
 func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, pprof, command string) error {
+	kept, err := experiment.SetAside(out)
+	if err != nil {
+		return exit(exitCannotRun, "%w", err)
+	}
+	if kept != "" {
+		fmt.Fprintf(w.stderr, "the earlier result in %s is now in %s\n", out, kept)
+	}
 	if err := experiment.PrepareOut(out); err != nil {
 		return exit(exitCannotRun, "%w", err)
 	}

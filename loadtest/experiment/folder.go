@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"gatebench/loadtest/result"
 )
 
 // PrepareOut makes the output folder, if it is not there, and finds out whether it
@@ -22,6 +24,30 @@ func PrepareOut(dir string) error {
 		return fmt.Errorf("write to the output folder: %w", err)
 	}
 	return nil
+}
+
+// SetAside keeps what an earlier run left in the output folder: the folder gets another
+// name, the first free of DIR.1, DIR.2 and so on, and that is returned; "" where there
+// was no result in it.
+func SetAside(dir string) (kept string, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", fmt.Errorf("keep the earlier result: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, result.DocumentFile)); err != nil {
+		return "", nil //nolint:nilerr // there is nothing to lose
+	}
+	for n := 1; ; n++ {
+		kept = fmt.Sprintf("%s.%d", dir, n)
+		if _, err := os.Lstat(kept); errors.Is(err, os.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", fmt.Errorf("keep the earlier result: %w", err)
+		}
+	}
+	if err := os.Rename(dir, kept); err != nil {
+		return "", fmt.Errorf("keep the earlier result (name another folder with --out): %w", err)
+	}
+	return kept, nil
 }
 
 // sections are the paths of one arm's files.

@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
@@ -154,21 +156,43 @@ func fromLoad(t *result.Trial, s *load.Summary) {
 	for _, step := range s.Steps {
 		t.Steps = append(t.Steps, stepOf(step))
 	}
+	t.Series = seriesOf(s.Series)
 	if rt := s.ResponseTime; rt != nil {
-		for name, q := range map[string]*float64{
-			"response_time_mean": &rt.Mean,
-			"response_time_min":  &rt.Min,
-			"response_time_max":  &rt.Max,
-			"response_time_p50":  rt.P50,
-			"response_time_p90":  rt.P90,
-			"response_time_p95":  rt.P95,
-			"response_time_p99":  rt.P99,
-		} {
-			if q != nil {
-				t.Metrics[name] = *q
-			}
+		takeTimes(t, "response_time", rt)
+		t.Metrics["response_time_mean"], t.Metrics["response_time_min"], t.Metrics["response_time_max"] = rt.Mean, rt.Min, rt.Max
+	}
+	if st := s.ServiceTime; st != nil {
+		takeTimes(t, "service_time", st)
+	}
+	slices.Sort(t.AtLeast)
+}
+
+// takeTimes takes over the quantiles of one kind of time, and which of them are lower
+// bounds.
+func takeTimes(t *result.Trial, kind string, times *load.Times) {
+	for suffix, q := range map[string]*float64{"p50": times.P50, "p90": times.P90, "p95": times.P95, "p99": times.P99, "p999": times.P999} {
+		if q != nil {
+			t.Metrics[kind+"_"+suffix] = *q
 		}
 	}
+	for _, name := range times.AtLeast {
+		name := kind + "_" + strings.ReplaceAll(name, ".", "")
+		if _, kept := t.Metrics[name]; kept || strings.HasSuffix(name, "mean") || strings.HasSuffix(name, "max") {
+			t.AtLeast = append(t.AtLeast, name)
+		}
+	}
+}
+
+// seriesOf is what is kept of a course, nil of none.
+func seriesOf(s load.Series) *result.Series {
+	if len(s.Points) == 0 {
+		return nil
+	}
+	kept := &result.Series{Interval: s.Interval}
+	for _, p := range s.Points {
+		kept.Points = append(kept.Points, result.Point{At: p.At, Sent: p.Sent, OK: p.OK, Failed: p.Failed, P50: p.OKP50, P99: p.OKP99, Max: p.OKMax})
+	}
+	return kept
 }
 
 // stepOf is what is kept of a stage.

@@ -73,7 +73,37 @@ func ofGenerator(readings map[string]float64, s *load.Summary) {
 		readings[gate.GeneratorCPU] = s.Generator.CPUShare
 	}
 	readings[gate.OwnLimits] = ownLimits(s)
+	if change, ok := halves(s.Series); ok {
+		readings[gate.Steady] = change
+	}
 	readings[gate.Tail] = float64(s.Requests.Sent / 100)
+}
+
+// halves is how much longer the typical response time of a window's second half is than
+// that of its first, as a share of it; ok is false where one has no answers. A load that
+// changes on purpose is told apart by the profile, not here.
+func halves(s load.Series) (change float64, ok bool) {
+	half := len(s.Points) / 2
+	first, second := typical(s.Points[:half]), typical(s.Points[len(s.Points)-half:])
+	if first == 0 || second == 0 {
+		return 0, false
+	}
+	return second/first - 1, true
+}
+
+// typical is the mean of the intervals' medians, each as heavy as its answers; 0 where
+// there are none.
+func typical(points []load.Point) float64 {
+	var sum, n float64
+	for _, p := range points {
+		if p.OKP50 != nil {
+			sum, n = sum+*p.OKP50*float64(p.OK), n+float64(p.OK)
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / n
 }
 
 // ownLimits counts requests that failed because this machine ran out of descriptors

@@ -69,6 +69,9 @@ const (
 	Busy         = "gateway_busy"
 	GCCycles     = "gc_cycles"
 	Tail         = "tail"
+	// Steady is of a single trial, and too noisy to judge one by: the report asks
+	// it of all trials of a profile together.
+	Steady = "half_change"
 	// How many times the trial's rate they carry when no gateway is in the way.
 	GeneratorCeiling = "generator_ceiling"
 	BackendCeiling   = "backend_ceiling"

@@ -111,12 +111,18 @@ func usable(doc *result.Document, phase result.Phase, profile string) bool {
 	})
 }
 
-// figures are the values of m in valid trials.
+// figures are the values of m in valid trials. A lower bound is no value: see
+// [measured.censored].
 func figures(doc *result.Document, m result.Metric, profile string) map[string]map[int]float64 {
+	return valuesOf(doc, m, profile, func(t result.Trial) bool { return !slices.Contains(t.AtLeast, m.Name) })
+}
+
+// valuesOf are those of the valid trials that take part.
+func valuesOf(doc *result.Document, m result.Metric, profile string, takesPart func(result.Trial) bool) map[string]map[int]float64 {
 	byArm := map[string]map[int]float64{}
 	for _, t := range doc.Trials {
 		v, ok := t.Metrics[m.Name]
-		if !ok || !t.Valid || t.Phase != m.Phase || t.Profile != profile {
+		if !ok || !takesPart(t) || !t.Valid || t.Phase != m.Phase || t.Profile != profile {
 			continue
 		}
 		if byArm[t.Arm] == nil {
@@ -181,6 +187,8 @@ func (s measured) compare(doc *result.Document) []result.Comparison {
 			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, tooManyVoid(s.metric, pairs)
 		} else if noise.differs {
 			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, noise.sentence(s.metric)
+		} else if why := s.unsteady(doc); why != "" {
+			c.Verdict, c.BlocksNeeded, c.Why = result.NotValid, 0, why
 		} else if claimed(c.Verdict) && a.SentinelOf == "" && math.Abs(math.Log(*c.Ratio)) < noise.half {
 			c.Why = fmt.Sprintf("smaller than what the sentinel resolves, ±%s", percent(math.Expm1(noise.half)))
 		}

@@ -30,6 +30,11 @@ func diagnostics(doc *result.Document) []string {
 		return nil
 	}
 	var ds []string
+	for _, profile := range profiles(doc, result.Solo) {
+		if share, ok := halfChange(doc, profile); ok {
+			ds = append(ds, unsteadySentence(profile, share))
+		}
+	}
 	for _, s := range series(doc) {
 		ds = append(ds, s.fragile(doc)...)
 		if slope, ok := s.drift(doc.Arms[0].Name); ok {

@@ -46,6 +46,13 @@ func Markdown(w io.Writer, s Summary) error {
 			d.table(rows)
 		}
 	}
+	if len(s.Why) > 0 {
+		d.paragraph("### %s", whyTitle)
+		for _, e := range s.Why {
+			d.line("- %s", e.sentence())
+		}
+		d.paragraph("%s", unknowable)
+	}
 	if len(s.Causes.Metrics) > 0 {
 		d.fold(causesTitle, func() {
 			right := make([]int, len(s.Causes.Rows))

@@ -34,6 +34,9 @@ type Summary struct {
 	// Bounds are the thresholds, one entry per bound and profile.
 	Bounds []Bound
 
+	// Why has what was measured beside every difference that is claimed.
+	Why []Explanation
+
 	// Causes are figures that explain, one row an arm.
 	Causes Causes
 
@@ -127,6 +130,7 @@ func Summarize(doc *result.Document) Summary {
 		Causes:   causes(doc),
 		Facts:    facts(doc),
 	}
+	s.Why = explanations(doc, s.Judged)
 	s.GivenUp = givenUp(doc)
 	s.Answer = answer(doc, s.Judged)
 	for _, a := range doc.Arms {
@@ -140,7 +144,14 @@ func Summarize(doc *result.Document) Summary {
 // validity is one line: whether the result may be believed, and why not.
 func (s Summary) validity() string {
 	if !s.Valid {
-		return "NOT VALID: " + strings.Join(s.Reasons, "; ")
+		return "NOT VALID: " + s.validityWords()
+	}
+	return "VALID: " + s.validityWords()
+}
+
+func (s Summary) validityWords() string {
+	if !s.Valid {
+		return strings.Join(s.Reasons, "; ")
 	}
 	void := 0
 	for _, v := range s.Voids {
@@ -153,7 +164,7 @@ func (s Summary) validity() string {
 	case len(s.Judged) == 0 || s.Judged[0].sentinelBlocks() < minClaim:
 		sentinel = "too few blocks for the sentinel to tell"
 	}
-	return fmt.Sprintf("VALID: %d of %s void, %s", void, plural(s.Trials, "trial"), sentinel)
+	return fmt.Sprintf("%d of %s void, %s", void, plural(s.Trials, "trial"), sentinel)
 }
 
 // title says what is compared, in which unit and direction, and on how much.
@@ -196,7 +207,10 @@ func (j Judged) notes() []string {
 	return notes
 }
 
-const causesTitle = "Why: what each arm used (medians over blocks)"
+const (
+	whyTitle    = "Why: what else differs with what is claimed"
+	causesTitle = "What each arm used (medians over blocks)"
+)
 
 // table has a metric a line, an arm a column, the head first.
 func (c Causes) table() [][]string {

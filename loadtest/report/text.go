@@ -25,6 +25,7 @@ func Text(w io.Writer, s Summary, width int) error {
 	for _, o := range s.Outages {
 		p.outage(o)
 	}
+	p.why(s.Why)
 	p.causes(s.Causes)
 	p.failed(s)
 	p.givenUp(s.GivenUp)
@@ -126,6 +127,17 @@ func figureOrDash(x *float64) string {
 		return "–"
 	}
 	return figure(*x)
+}
+
+func (p *page) why(es []Explanation) {
+	if len(es) == 0 {
+		return
+	}
+	p.section(whyTitle)
+	for _, e := range es {
+		p.line("  ", "%s", e.sentence())
+	}
+	p.wrapped("  ", "  ", "%s", unknowable)
 }
 
 // causes lays out a metric a line, an arm a column.

@@ -39,7 +39,7 @@ func Check(doc *result.Document, thresholds []threshold.Threshold) {
 				case t.Baseline:
 					s.holdRatio(&c, t, doc)
 				default:
-					s.hold(&c, t)
+					s.hold(&c, t, doc)
 				}
 				doc.Thresholds = append(doc.Thresholds, c)
 			}
@@ -72,12 +72,19 @@ func unmeasured(c *result.Threshold) {
 	c.Outcome, c.Why = result.Unmeasured, "no valid trial measured it"
 }
 
-func (s measured) hold(c *result.Threshold, t threshold.Threshold) {
-	if x := median(s.figures[c.Arm]); x != nil {
-		settle(c, t, *x)
+// hold asks the median over blocks. Of lower bounds among them it takes their value:
+// a median that is too long even so is too long.
+func (s measured) hold(c *result.Threshold, t threshold.Threshold, doc *result.Document) {
+	values := valuesOf(doc, s.metric, s.profile, func(result.Trial) bool { return true })
+	x := median(values[c.Arm])
+	if x == nil {
+		unmeasured(c)
 		return
 	}
-	unmeasured(c)
+	settle(c, t, *x)
+	if why := s.censored(doc, c.Arm); why != "" && c.Outcome == result.Met {
+		c.Outcome, c.Why = result.Open, why
+	}
 }
 
 func holdErrors(c *result.Threshold, t threshold.Threshold, doc *result.Document) {

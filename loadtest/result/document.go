@@ -185,6 +185,9 @@ type Trial struct {
 	// of the warm-up too.
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 
+	// Series is the course of a solo trial's window.
+	Series *Series `json:"series,omitempty"`
+
 	// Steps has a result for each stage of a ramping profile that took time.
 	Steps []Step `json:"steps,omitempty"`
 
@@ -194,6 +197,10 @@ type Trial struct {
 	// Timeline is the gateway's course through the faults of its profile;
 	// absent without any.
 	Timeline []Moment `json:"timeline,omitempty"`
+
+	// AtLeast names those of the metrics that are lower bounds: so many requests
+	// were given up that more is not known. No ratio is made of such a figure.
+	AtLeast []string `json:"at_least,omitempty"`
 
 	// Gates has what was read for each [Gate] of the trial's phase, by its
 	// name; what could not be read is absent.
@@ -234,6 +241,25 @@ type Moment struct {
 	InFlight int64 `json:"in_flight"`
 	// Rejected counts the answers that the gateway made itself, by reason.
 	Rejected map[string]int64 `json:"rejected,omitempty"`
+}
+
+// Series is the course of a window in equal intervals.
+type Series struct {
+	Interval float64 `json:"interval"` // seconds
+	Points   []Point `json:"points"`
+}
+
+// Point is one interval, by the moments at which things happened. The times are
+// response times of ok requests in milliseconds, the quantiles to one digit; null where
+// there were none.
+type Point struct {
+	At     float64  `json:"at"` // start, seconds into the window
+	Sent   int64    `json:"sent"`
+	OK     int64    `json:"ok"`
+	Failed int64    `json:"failed"`
+	P50    *float64 `json:"ok_p50"`
+	P99    *float64 `json:"ok_p99"`
+	Max    *float64 `json:"ok_max"`
 }
 
 // Step is one stage of a trial: the requests that were due in it, and their response
@@ -387,6 +413,9 @@ type Metric struct {
 	Interest float64
 	// Detail marks a figure that the report's tables leave out.
 	Detail bool
+	// Explains marks what may be the cause of a difference in a figure that is
+	// judged.
+	Explains bool
 }
 
 // Metrics lists every figure, primary ones first.
@@ -394,24 +423,30 @@ var Metrics = []Metric{
 	{Name: "cpu_us_per_request", Unit: "µs", Title: "gateway CPU per request", Phase: Duet, LowerIsBetter: true, Interest: 0.02},
 	{Name: "response_time_p50", Unit: "ms", Title: "response time p50", Phase: Solo, LowerIsBetter: true, Interest: 0.03},
 	{Name: "response_time_p99", Unit: "ms", Title: "response time p99", Phase: Solo, LowerIsBetter: true, Interest: 0.10},
-	{Name: "allocs_per_request", Title: "allocations per request", Phase: Duet, LowerIsBetter: true},
-	{Name: "alloc_bytes_per_request", Unit: "B", Title: "bytes allocated per request", Phase: Duet, LowerIsBetter: true},
-	{Name: "gc_cycles_per_1000_requests", Title: "garbage collections per 1000 requests", Phase: Duet, LowerIsBetter: true},
+	{Name: "allocs_per_request", Title: "allocations per request", Phase: Duet, LowerIsBetter: true, Explains: true},
+	{Name: "alloc_bytes_per_request", Unit: "B", Title: "bytes allocated per request", Phase: Duet, LowerIsBetter: true, Explains: true},
+	{Name: "gc_cycles_per_1000_requests", Title: "garbage collections per 1000 requests", Phase: Duet, LowerIsBetter: true, Explains: true},
 	{Name: "response_time_mean", Unit: "ms", Title: "response time, mean", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_min", Unit: "ms", Title: "response time, least", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_p90", Unit: "ms", Title: "response time p90", Phase: Solo, LowerIsBetter: true},
 	{Name: "response_time_p95", Unit: "ms", Title: "response time p95", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "response_time_p999", Unit: "ms", Title: "response time p99.9", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "service_time_p50", Unit: "ms", Title: "service time p50", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "service_time_p90", Unit: "ms", Title: "service time p90", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "service_time_p95", Unit: "ms", Title: "service time p95", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "service_time_p99", Unit: "ms", Title: "service time p99", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "service_time_p999", Unit: "ms", Title: "service time p99.9", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_max", Unit: "ms", Title: "response time, greatest", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "throughput", Unit: "/s", Title: "throughput", Phase: Solo},
 	{Name: "max_rate", Unit: "/s", Title: "highest rate that met the objective", Phase: Solo, Interest: 0.05},
 	{Name: "max_rate_missed", Unit: "/s", Title: "lowest rate that missed the objective", Phase: Solo, Detail: true},
 	{Name: "received_bytes_per_second", Unit: "B/s", Title: "bytes of bodies received", Phase: Solo, Detail: true},
-	{Name: "connections_opened", Title: "upstream connections opened", Phase: Solo, LowerIsBetter: true},
-	{Name: "memory_peak_bytes", Unit: "B", Title: "gateway peak memory", Phase: Solo, LowerIsBetter: true},
-	{Name: "goroutines", Title: "goroutines", Phase: Solo, LowerIsBetter: true},
+	{Name: "connections_opened", Title: "upstream connections opened", Phase: Solo, LowerIsBetter: true, Explains: true},
+	{Name: "memory_peak_bytes", Unit: "B", Title: "gateway peak memory", Phase: Solo, LowerIsBetter: true, Explains: true},
+	{Name: "goroutines", Title: "goroutines", Phase: Solo, LowerIsBetter: true, Explains: true},
 	{Name: "descriptors", Title: "open descriptors", Phase: Solo, LowerIsBetter: true},
-	{Name: "attempts_per_request", Title: "attempts per request", Phase: Solo, LowerIsBetter: true, Detail: true},
-	{Name: "breaker_trips", Title: "times the breaker opened", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "attempts_per_request", Title: "attempts per request", Phase: Solo, LowerIsBetter: true, Detail: true, Explains: true},
+	{Name: "breaker_trips", Title: "times the breaker opened", Phase: Solo, LowerIsBetter: true, Detail: true, Explains: true},
 	{Name: "recovery_ms", Unit: "ms", Title: "time to recover from a fault", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "storm_factor", Title: "attempts per arrival in a fault", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "goodput_lost", Title: "goodput lost per arrival in a fault", Phase: Solo, LowerIsBetter: true, Detail: true},
