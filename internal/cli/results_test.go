@@ -138,7 +138,7 @@ func TestReportFormatsAndThresholds(t *testing.T) {
 			t.Errorf("%v: exit %d, want %d: %s%s", c.args, code, c.code, stdout, stderr)
 		}
 	}
-	if got, want := fmt.Sprint(fileNames()), "[result.json report.txt report.md trials.csv benchstat.txt junit.xml jmeter.csv]"; got != want {
+	if got, want := fmt.Sprint(fileNames()), "[result.json report.txt report.md report.html trials.csv benchstat.txt junit.xml jmeter.csv]"; got != want {
 		t.Errorf("a run leaves %s, want %s", got, want)
 	}
 }

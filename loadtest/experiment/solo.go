@@ -42,6 +42,9 @@ type soloist struct {
 	// gateway was asked to stop. A nil one could not be had.
 	underLoad, atEnd *sample
 
+	// gatewayBefore is what the gateway said before the load; nil if it did not.
+	gatewayBefore sut.Metrics
+
 	// backendBefore and backendAfter are what the backend said; nil if it did
 	// not.
 	backendBefore, backendAfter sut.Metrics
@@ -79,6 +82,7 @@ func (r *run) alone(ctx context.Context, arm int, backend *sut.Server, p Profile
 
 	s := &soloist{breaks: breaks}
 	s.backendBefore, _ = backend.Scrape(watched, backendMetrics)
+	s.gatewayBefore, _ = gateway.Scrape(watched, gatewayMetrics)
 	from, started := r.look(), time.Now()
 	g, err := r.startLoad(arm, gateway, p)
 	if err != nil {
@@ -212,6 +216,11 @@ func (r *run) measureEnd(t *result.Trial, s *soloist) {
 		r.warn("memory and descriptors are absent: this system does not tell them of another process")
 	}
 	fromGateway(t, s.atEnd.metrics)
+	if used, ok := perRequest(s.gatewayBefore, s.atEnd.metrics); ok && s.gatewayBefore != nil {
+		if cpu, told := used["cpu_us_per_request"]; told {
+			t.Metrics["solo_cpu_us_per_request"] = cpu
+		}
+	}
 	if unexplained, ok := s.work(); ok {
 		t.Gates[gate.Work] = unexplained
 	}

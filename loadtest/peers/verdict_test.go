@@ -95,7 +95,7 @@ func doseWorld(response func(dose float64) float64) *result.Document {
 	}
 	arms = append(arms, result.Arm{Name: doses[0].arm, SentinelOf: "0 µs"})
 	return world(10, arms, func(arm string, phase result.Phase, r *rand.Rand) map[string]float64 {
-		if phase == result.Solo {
+		if phase == result.Duet {
 			return nil
 		}
 		burnt := 0.0
@@ -104,7 +104,7 @@ func doseWorld(response func(dose float64) float64) *result.Document {
 				burnt = d.dose
 			}
 		}
-		return map[string]float64{cpuMetric: 30 + response(burnt) + .05*r.NormFloat64()}
+		return map[string]float64{doseMetric: 30 + response(burnt) + .05*r.NormFloat64()}
 	})
 }
 

@@ -96,6 +96,9 @@ var probed = regexp.MustCompile(`(?s)<pre id="probe">(.*?)</pre>`)
 // look opens a page in the browser and returns what the document then is.
 func look(t *testing.T, chromium, page string, v view) string {
 	t.Helper()
+	if v.noJS { // the switch would stop the browser's own scripts too
+		page = strings.Replace(page, "<head>", `<head><meta http-equiv="Content-Security-Policy" content="script-src 'none'">`, 1)
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "page.html")
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
@@ -104,7 +107,7 @@ func look(t *testing.T, chromium, page string, v view) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-		"--user-data-dir=" + filepath.Join(dir, "profile"), fmt.Sprintf("--window-size=%d,1400", v.width),
+		"--user-data-dir=" + filepath.Join(dir, "profile"), fmt.Sprintf("--window-size=%d,1400", v.width), "--virtual-time-budget=20000",
 		"--host-resolver-rules=MAP * ~NOTFOUND"}
 	settings := []string{}
 	if v.dark {
@@ -112,15 +115,10 @@ func look(t *testing.T, chromium, page string, v view) string {
 	} else {
 		settings = append(settings, "preferredColorScheme=1")
 	}
-	if v.noJS {
-		settings = append(settings, "scriptEnabled=false")
-	} else {
-		args = append(args, "--virtual-time-budget=20000") // of which without scripts none passes
-	}
 	args = append(args, "--blink-settings="+strings.Join(settings, ","))
 	switch {
 	case v.picture != "":
-		args = append(args, "--screenshot="+v.picture, "--timeout=20000")
+		args = append(args, "--screenshot="+v.picture)
 	case v.file != "":
 		args = append(args, "--print-to-pdf="+v.file)
 	default:

@@ -13,7 +13,7 @@ func TestThePageSaysWhatTheTextSays(t *testing.T) {
 	d := whole(8, 4)
 	page := pageOf(t, d)
 	s := Summarize(d)
-	for _, sentence := range append(s.Answer, s.validity()) {
+	for _, sentence := range append(s.Answer, s.validityWords()) {
 		escaped := strings.NewReplacer("&", "&amp;", "+", "&#43;", `"`, "&#34;", "'", "&#39;", "<", "&lt;", ">", "&gt;").Replace(sentence)
 		if !strings.Contains(page, escaped) {
 			t.Errorf("the page lacks %q", sentence)

@@ -437,6 +437,7 @@ var Metrics = []Metric{
 	{Name: "service_time_p99", Unit: "ms", Title: "service time p99", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "service_time_p999", Unit: "ms", Title: "service time p99.9", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_max", Unit: "ms", Title: "response time, greatest", Phase: Solo, LowerIsBetter: true, Detail: true},
+	{Name: "solo_cpu_us_per_request", Unit: "µs", Title: "gateway CPU per request at that rate", Phase: Solo, LowerIsBetter: true},
 	{Name: "throughput", Unit: "/s", Title: "throughput", Phase: Solo},
 	{Name: "max_rate", Unit: "/s", Title: "highest rate that met the objective", Phase: Solo, Interest: 0.05},
 	{Name: "max_rate_missed", Unit: "/s", Title: "lowest rate that missed the objective", Phase: Solo, Detail: true},
