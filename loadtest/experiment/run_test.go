@@ -166,7 +166,7 @@ func TestEveryArmIsMeasuredOnceAPhaseInEveryBlock(t *testing.T) {
 				"response_time_p50": 1.5, "response_time_p90": 2.5, "response_time_p95": 4.5, "response_time_p99": 9.5,
 				"response_time_mean": 2, "response_time_min": 0.5, "response_time_max": 12, "received_bytes_per_second": 350_000,
 				"solo_cpu_us_per_request": 80 + 80*slow,
-				"throughput": 700, "generator_cpu_us_per_request": 16, "generator_lag_p99": 0.25,
+				"throughput":              700, "generator_cpu_us_per_request": 16, "generator_lag_p99": 0.25,
 				"connections_opened": 3 + 2*slow, "backend_connections_accepted": 3 + 2*slow,
 				"goroutines": 9, "breaker_trips": 2,
 				"attempts_per_request": tr.Metrics["attempts_per_request"], // hangs on the number of scrapes
