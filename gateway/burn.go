@@ -40,17 +40,18 @@ const (
 func roundTime() (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	spin(calibrationRounds) // warm: the first rounds run at a sleeping processor's speed
+	kept := spin(calibrationRounds) // warm: the first rounds run at a sleeping processor's speed
 	samples := make([]float64, calibrationSamples)
 	for i := range samples {
 		from, _ := process.ThreadCPU()
-		spin(calibrationRounds)
+		kept += spin(calibrationRounds)
 		to, ok := process.ThreadCPU()
 		if !ok || to <= from {
 			return 0, errors.New("burn: this system does not tell the CPU time of a thread, by which rounds are timed")
 		}
 		samples[i] = float64(to-from) / calibrationRounds
 	}
+	runtime.KeepAlive(kept) // or the compiler drops the work
 	slices.Sort(samples)
 	return samples[calibrationSamples/2], nil
 }

@@ -195,7 +195,7 @@ func openPage(ctx context.Context, w *world, dirs []string, docs []*result.Docum
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if err := exec.CommandContext(ctx, opener, path).Run(); err != nil { //nolint:gosec // a file that was just written
+	if err := exec.CommandContext(ctx, opener, path).Run(); err != nil {
 		return fmt.Errorf("no browser could be started (%w): open %s yourself", err, path)
 	}
 	return nil

@@ -199,7 +199,7 @@ func keepRun(path string, r identicalRun) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // results are there to be read by others
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,11 @@ func (v *verdictTest) run(ctx context.Context, plan string, seed uint64) (*resul
 		return nil, err
 	}
 	out := filepath.Join(v.out, fmt.Sprintf("%s-%d", plan, seed))
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // results are there to be read by others
 		return nil, err
 	}
 	file := filepath.Join(out, plan+".yaml")
-	if err := os.WriteFile(file, src, 0o644); err != nil {
+	if err := os.WriteFile(file, src, 0o644); err != nil { //nolint:gosec // as the folder around it
 		return nil, err
 	}
 	began := time.Now()

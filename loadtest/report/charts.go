@@ -91,10 +91,10 @@ func forest(doc *result.Document, j Judged) template.HTML {
 	}
 	grow(1 / (1 + 2*j.Metric.Interest))
 	grow(1 + 2*j.Metric.Interest)
-	const width, left, right, top, step = 760, 175, 205, 8, 34
+	const left, right, top, step = 175, 205, 8, 34
 	height := float64(top + step*len(rows) + 26)
-	x := scale{lo: lo / 1.01, hi: hi * 1.01, from: left, to: width - right, log: true}
-	s := newSVG(width, height, "How sure: "+j.title())
+	x := scale{lo: lo / 1.01, hi: hi * 1.01, from: left, to: chartWidth - right, log: true}
+	s := newSVG(height, "How sure: "+j.title())
 	bottom := height - 24
 	s.rect("band", x.at(1/(1+j.Metric.Interest)), top, x.at(1+j.Metric.Interest)-x.at(1/(1+j.Metric.Interest)), bottom-top)
 	last := math.Inf(-1)
@@ -142,8 +142,8 @@ func forest(doc *result.Document, j Judged) template.HTML {
 			at := x.at(*c.Ratio)
 			s.path("diamond "+class, []point{{at, y - 9}, {at + 6, y - 3}, {at, y + 3}, {at - 6, y - 3}}, true, r.Arm+" "+difference(c))
 		}
-		s.text("value", "start", width-right+12, y-1, difference(c))
-		s.text("tick", "start", width-right+12, y+12, short(verdict(r.JudgedRow, j.Blocks), 34))
+		s.text("value", "start", chartWidth-right+12, y-1, difference(c))
+		s.text("tick", "start", chartWidth-right+12, y+12, short(verdict(r.JudgedRow, j.Blocks), 34))
 	}
 	return s.html()
 }
@@ -243,7 +243,7 @@ func distribution(doc *result.Document, profile string) template.HTML {
 	x0, x1, y0, y1 := plot()
 	x := scale{lo: 1 / quantileMetrics[0].beyond, hi: 1 / quantileMetrics[last].beyond, from: x0, to: x1, log: true}
 	y := scale{lo: max(lo*0.9, 1e-6), hi: hi * 1.1, from: y0, to: y1, log: true}
-	s := newSVG(chartWidth, chartHeight, "Response time by percentile under "+profile)
+	s := newSVG(chartHeight, "Response time by percentile under "+profile)
 	var ticks []float64
 	label := map[float64]string{}
 	for _, q := range quantileMetrics[:last+1] {
@@ -378,7 +378,7 @@ func ladder(doc *result.Document, profile string) template.HTML {
 	x0, x1, y0, y1 := plot()
 	x := scale{lo: 0, hi: top * 1.05, from: x0, to: x1}
 	y := scale{lo: max(lo*0.9, 1e-6), hi: hi * 1.1, from: y0, to: y1, log: true}
-	s := newSVG(chartWidth, chartHeight, "Load curve of "+profile)
+	s := newSVG(chartHeight, "Load curve of "+profile)
 	frame(s, x, y, x.ticks(8), func(t float64) string { return figure(t) + "/s" }, "p99, ms")
 	var ends []float64
 	var arms, classes []string
@@ -436,7 +436,7 @@ func overTime(doc *result.Document, profile string) template.HTML {
 	x0, x1, y0, y1 := plot()
 	x := scale{lo: 0, hi: end, from: x0, to: x1}
 	y := scale{lo: max(lo*0.9, 1e-6), hi: hi * 1.1, from: y0, to: y1, log: true}
-	s := newSVG(chartWidth, chartHeight, "p99 over time under "+profile)
+	s := newSVG(chartHeight, "p99 over time under "+profile)
 	for _, f := range doc.Faults {
 		if f.Profile == profile {
 			s.rect("fault", x.at(f.AtMS/1000), y1, x.at((f.AtMS+f.ForMS)/1000)-x.at(f.AtMS/1000), y0-y1)
@@ -488,7 +488,7 @@ func faultCourse(doc *result.Document, profile string) template.HTML {
 	const left, step, strip0 = 175.0, 58.0, 10.0
 	height := strip0 + step*float64(len(all)) + 26
 	x := scale{lo: 0, hi: end, from: left, to: chartWidth - 20}
-	s := newSVG(chartWidth, height, "Course of the faults under "+profile)
+	s := newSVG(height, "Course of the faults under "+profile)
 	for _, f := range doc.Faults {
 		if f.Profile == profile {
 			from, to := x.at(max(0, f.AtMS)), x.at(min(end, f.AtMS+f.ForMS))

@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// svg is a drawing of w by h units in the making. Colours and widths are classes of the
+// svg is a drawing in the making, chartWidth units wide. Colours and widths are classes of the
 // page's style sheet, so that it follows light, dark and print; series differ by dash
 // and by a name beside them, not by colour alone.
 type svg struct {
-	b    strings.Builder
-	w, h float64
+	b strings.Builder
 }
 
-// newSVG begins a drawing that says what it is to whoever does not see it.
-func newSVG(w, h float64, label string) *svg {
-	s := &svg{w: w, h: h}
+// newSVG begins a drawing of that height that says what it is to whoever does not see it.
+func newSVG(h float64, label string) *svg {
+	s := &svg{}
 	fmt.Fprintf(&s.b, `<div class="scroll chart" tabindex="0" role="region" aria-label="%s"><svg viewBox="0 0 %s %s" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
-		html.EscapeString(label), num(w), num(h), html.EscapeString(label))
+		html.EscapeString(label), num(chartWidth), num(h), html.EscapeString(label))
 	return s
 }
 
