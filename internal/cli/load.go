@@ -13,6 +13,7 @@ import (
 
 	"gatebench/internal/conf"
 	"gatebench/internal/config"
+	"gatebench/loadtest/experiment"
 	"gatebench/loadtest/load"
 	"gatebench/loadtest/report"
 )
@@ -41,6 +42,7 @@ type loadFlags struct {
 	thresholds []string
 	histograms string
 	json       bool
+	live       bool
 }
 
 // shapeFlags say what a profile in a file says.
@@ -108,6 +110,8 @@ quantiles as longer than their age, and failed ones as longer than anything.
 	fs.StringArrayVar(&f.thresholds, "threshold", nil, `what is to be reached, like "p99<50ms" or "errors<0.1%"; may be repeated`)
 	fs.StringVar(&f.histograms, "hdr", "", "file for the histograms, as an HdrHistogram log (V2)")
 	fs.BoolVar(&f.json, "json", false, "print the summary as JSON ("+load.SummarySchema+")")
+	fs.BoolVar(&f.live, "live", false, "print progress to stderr, a line of JSON each: for `gatebench run`")
+	_ = fs.MarkHidden("live") // there is such a flag
 	cmd.MarkFlagsMutuallyExclusive("rate", "iterations", "stage")
 	cmd.MarkFlagsMutuallyExclusive("search", "iterations", "stage")
 	cmd.MarkFlagsMutuallyExclusive("data", "data-file")
@@ -269,8 +273,11 @@ func runLoad(cmd *cobra.Command, w *world, f loadFlags) error {
 	}
 	defer histograms.abandon()
 	show := showProgress(w, f.json)
+	if f.live {
+		show = tellProgress(w)
+	}
 	s, err := load.Run(cmd.Context(), t, p, show)
-	if show != nil {
+	if show != nil && !f.live {
 		fmt.Fprint(w.stderr, "\r\x1b[K")
 	}
 	if len(conf.Problems(err)) > 0 {
@@ -302,6 +309,15 @@ func showProgress(w *world, asJSON bool) func(load.Progress) {
 			state = " (warm-up)"
 		}
 		fmt.Fprintf(w.stderr, "\r\x1b[K%s%s%s: %d done, %d failed", p.Elapsed.Round(100*time.Millisecond), of, state, p.Done, p.Failed)
+	}
+}
+
+// tellProgress says how far a load is to the run that started it.
+func tellProgress(w *world) func(load.Progress) {
+	return func(p load.Progress) {
+		if b, err := json.Marshal(p); err == nil {
+			fmt.Fprintf(w.stderr, "%s%s\n", experiment.ProgressPrefix, b)
+		}
 	}
 }
 

@@ -2,34 +2,55 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"gatebench/loadtest/experiment"
 )
 
-// progress shows how far an experiment is: one line that is redrawn on a terminal,
-// plain lines elsewhere.
+// progress shows how far an experiment is: a view that is redrawn on a terminal, plain
+// lines elsewhere.
 type progress struct {
-	w      *world
-	redraw bool
+	w    *world
+	view *view // nil where lines are written
 }
 
-func newProgress(w *world) *progress {
-	return &progress{w: w, redraw: isTerminal(w.stderr, w.env())}
+func newProgress(w *world, plan experiment.Plan) *progress {
+	p := &progress{w: w}
+	if env := w.env(); isTerminal(w.stderr, env) && env["CI"] == "" {
+		p.view = newView(w.stderr, plan, func() (columns, rows int) { return terminalSize(w) })
+		p.view.start()
+	}
+	return p
+}
+
+// terminalSize is asked for every frame: terminals are resized.
+func terminalSize(w *world) (columns, rows int) {
+	if f, ok := w.stderr.(*os.File); ok {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns, rows
+		}
+	}
+	return 80, 24
 }
 
 func (p *progress) event(e experiment.Event) {
-	line := describe(e)
-	if p.redraw {
-		width := terminalWidth(p.w.stderr, 80)
-		if len(line) >= width {
-			line = line[:width-1]
-		}
-		fmt.Fprintf(p.w.stderr, "\r\x1b[K%s", line)
+	if p.view != nil {
+		p.view.step(e)
 		return
 	}
-	fmt.Fprintln(p.w.stderr, line)
+	fmt.Fprintln(p.w.stderr, describe(e))
+}
+
+// live is nil where nobody looks: then loads are not asked.
+func (p *progress) live() func(experiment.Live) {
+	if p.view == nil {
+		return nil
+	}
+	return p.view.load
 }
 
 // describe says what runs, how many trials are done and when all will be.
@@ -57,9 +78,9 @@ func describe(e experiment.Event) string {
 		e.Done, e.Total, e.End.Format("15:04:05"), time.Until(e.End).Round(time.Second))
 }
 
-// end leaves the terminal's line clean.
+// end leaves the terminal clean.
 func (p *progress) end() {
-	if p.redraw {
-		fmt.Fprint(p.w.stderr, "\r\x1b[K")
+	if p.view != nil {
+		p.view.end()
 	}
 }

@@ -95,8 +95,8 @@ func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, pprof
 	if err != nil {
 		return exit(exitCannotRun, "finding this program's own file: %w", err)
 	}
-	show := newProgress(w)
-	doc, err := experiment.Run(ctx, cfg.Plan, experiment.Options{Binary: binary, Out: out, Env: w.environ, Pprof: pprof, Progress: show.event})
+	show := newProgress(w, cfg.Plan)
+	doc, err := experiment.Run(ctx, cfg.Plan, experiment.Options{Binary: binary, Out: out, Env: w.environ, Pprof: pprof, Progress: show.event, Live: show.live()})
 	show.end()
 	if doc == nil {
 		return exit(exitCannotRun, "%w", err)

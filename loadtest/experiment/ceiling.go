@@ -90,7 +90,7 @@ func (r *run) direct(ctx context.Context, cpus []int, path string, keepAlive boo
 	p := saturating(ceilingProfile, r.plan.Duet.Connections, ceilingWarmup, ceilingDuration)
 	p.KeepAlive = keepAlive
 	before, _ := server.Scrape(watched, backendMetrics)
-	g, err := r.startLoadOn("load without a gateway", "http://"+server.Addr+path, p)
+	g, err := r.startLoadOn("load without a gateway", "http://"+server.Addr+path, p, nil)
 	if err != nil {
 		return d, err
 	}

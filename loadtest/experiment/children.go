@@ -188,24 +188,30 @@ func (r *run) startLoad(arm int, gateway *sut.Server, p Profile) (*generator, er
 	if len(p.Requests) == 0 { // each of a mix has its own
 		url += target
 	}
-	return r.startLoadOn(fmt.Sprintf("load on %q", r.plan.Arms[arm].Name), url, p)
+	name := r.plan.Arms[arm].Name
+	return r.startLoadOn(fmt.Sprintf("load on %q", name), url, p, r.watchLoad(name, gateway))
 }
 
-// startLoadOn puts whatever answers at url under load.
-func (r *run) startLoadOn(name, url string, p Profile) (*generator, error) {
+// startLoadOn puts whatever answers at url under load. told takes the lines in which it
+// tells its progress; nil asks for none.
+func (r *run) startLoadOn(name, url string, p Profile, told func(line string) bool) (*generator, error) {
 	file, err := r.profiles.write(p)
 	if err != nil {
 		return nil, err
 	}
 	g := &generator{bound: r.loadBound(p.Profile)}
-	g.Process, err = r.launcher.Start(sut.Command{
+	c := sut.Command{
 		Name:   name,
 		Path:   r.options.Binary,
 		Args:   []string{"load", "--json", "--url", url, "-f", file, "--profile", p.Name},
 		Env:    r.env,
 		CPUs:   r.place.others,
 		Stdout: &g.out,
-	})
+	}
+	if told != nil {
+		c.Args, c.Takes = append(c.Args, "--live"), told
+	}
+	g.Process, err = r.launcher.Start(c)
 	if err != nil {
 		return nil, err
 	}

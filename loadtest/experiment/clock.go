@@ -3,6 +3,8 @@ package experiment
 import (
 	"math"
 	"time"
+
+	"gatebench/loadtest/result"
 )
 
 // Event is one step of a run, as it begins.
@@ -22,6 +24,9 @@ type Event struct {
 
 	// End is when the run will probably be over.
 	End time.Time
+
+	// Ended are the trials that ended since the event before.
+	Ended []result.Trial
 }
 
 // clock knows how far a run is. It corrects what the plan says by what the steps
@@ -100,5 +105,6 @@ func (r *run) progress(e Event) {
 		return
 	}
 	e.Blocks, e.Done, e.Total, e.End = r.clock.blocks, r.clock.done, r.clock.total, r.clock.end()
+	e.Ended, r.told = r.doc.Trials[r.told:], len(r.doc.Trials)
 	r.options.Progress(e)
 }

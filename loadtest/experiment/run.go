@@ -37,6 +37,10 @@ type Options struct {
 
 	// Progress is called before every step, from one goroutine. Nil is none.
 	Progress func(Event)
+
+	// Live is called four times a second for every load that runs, from several
+	// goroutines at once. Nil is none, and costs nothing.
+	Live func(Live)
 }
 
 // journalName is the file in the output folder with what every process said.
@@ -119,6 +123,8 @@ type run struct {
 
 	patience time.Duration // left to wait for a calm machine
 	foreign  float64       // share of the machine that others used in the last trial
+
+	told int // trials that progress has heard of
 
 	texts    []string // of warnings, in order
 	warnings map[string]int

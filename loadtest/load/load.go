@@ -42,6 +42,7 @@ type Progress struct {
 	Warmup  bool          // still warming up
 	Done    int64         // measured requests that have ended
 	Failed  int64         // those of them that failed
+	P99     time.Duration // response time of the ok ones so far; 0 without any
 }
 
 // progressEvery is how often a run reports.
@@ -279,11 +280,13 @@ func (e *engine) report(progress func(Progress), finished <-chan struct{}) {
 		if e.until != forever {
 			p.Total = e.until
 		}
+		var ok distribution
 		for _, s := range e.shards {
-			done, failed := s.progress()
+			done, failed := s.progress(&ok)
 			p.Done += done
 			p.Failed += failed
 		}
+		p.P99 = ok.quantile(.99)
 		progress(p)
 	}
 }

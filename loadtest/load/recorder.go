@@ -217,9 +217,11 @@ func (s *shard) opened() {
 	s.mu.Unlock()
 }
 
-func (s *shard) progress() (done, failed int64) {
+// progress adds the response times of ok requests to ok.
+func (s *shard) progress(ok *distribution) (done, failed int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ok.merge(&s.response.ok)
 	return s.service.count(), s.response.count() - s.response.ok.count()
 }
 

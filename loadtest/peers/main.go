@@ -5,7 +5,7 @@
 // a table with pass or fail in every row, in Markdown, and ends with 1 if a row failed.
 //
 //	go run ./loadtest/peers bench [-short] [-tools DIR]
-//	go run ./loadtest/peers truth [-short] [-tools DIR]
+//	go run ./loadtest/peers truth [-short] [-tools DIR] [omission] [queueing] [deck] [agreement] [faults]
 //	go run ./loadtest/peers verdict [-runs N] [-seed S] [-append FILE] [identical] [dose] [tail]
 //
 // Twenty pairs of identical arms take 22 minutes; in pieces of two runs each:
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string) error {
 	case "bench":
 		err = b.speed(ctx, t)
 	case "truth":
-		err = b.truth(ctx, t)
+		err = b.truth(ctx, t, flags.Args())
 	default:
 		return fmt.Errorf("%q is neither bench, truth nor verdict", args[0])
 	}

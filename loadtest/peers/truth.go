@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,19 +20,35 @@ import (
 // truth holds the engine to figures that are known, over real sockets and in real
 // time. The exact forms stand in the tests of loadtest/load; what is added here is
 // the machine.
-func (b *bench) truth(ctx context.Context, t *table) error {
-	t.section("Coordinated omission: a target that holds all of one second in ten, 100/s")
-	b.omission(ctx, t)
-	t.section("Queueing: 200 workers of 100 ms; one worker of 10 ms under Poisson arrivals")
-	b.queueing(ctx, t)
-	t.section("A known distribution: a whole deck of " + dealt)
-	b.deck(ctx, t)
-	t.section("Agreement with other tools, a 20 ms target")
-	b.agreement(ctx, t)
-	t.section("Faults, and counts on both sides of the wire")
-	b.faults(ctx, t)
-	b.killed(ctx, t)
-	b.counts(ctx, t)
+func (b *bench) truth(ctx context.Context, t *table, only []string) error {
+	parts := []struct {
+		name, title string
+		run         []func(context.Context, *table)
+	}{
+		{"omission", "Coordinated omission: a target that holds all of one second in ten, 100/s", []func(context.Context, *table){b.omission}},
+		{"queueing", "Queueing: 200 workers of 100 ms; one worker of 10 ms under Poisson arrivals", []func(context.Context, *table){b.queueing}},
+		{"deck", "A known distribution: a whole deck of " + dealt, []func(context.Context, *table){b.deck}},
+		{"agreement", "Agreement with other tools, 20 ms to an answer", []func(context.Context, *table){b.agreement}},
+		{"faults", "Faults, and counts on both sides of the wire", []func(context.Context, *table){b.faults, b.killed, b.counts}},
+	}
+	known := []string{}
+	for _, p := range parts {
+		known = append(known, p.name)
+	}
+	for _, name := range only {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("truth has no part %q: its parts are %s", name, strings.Join(known, ", "))
+		}
+	}
+	for _, p := range parts {
+		if len(only) > 0 && !slices.Contains(only, p.name) {
+			continue
+		}
+		t.section(p.title)
+		for _, run := range p.run {
+			run(ctx, t)
+		}
+	}
 	return ctx.Err()
 }
 

@@ -26,6 +26,10 @@ type Command struct {
 
 	// Stdout gets what the process prints; nil sends it to the log.
 	Stdout io.Writer
+
+	// Takes is shown every line that the process writes to stderr, and returns
+	// whether it keeps it from the log. Nil takes none.
+	Takes func(line string) bool
 }
 
 // Launcher starts processes that end with it at the latest, and with this process
@@ -70,8 +74,14 @@ func (l *Launcher) Start(c Command) (*Process, error) {
 	p.cmd.Env = append([]string{}, c.Env...)                                                     // nil would inherit
 	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.WaitDelay = time.Second // a grandchild that holds the pipes holds nobody up
-	stderr := &lines{each: func(line string) { l.log.say(c.Name, line) }}
-	p.cmd.Stderr = io.MultiWriter(&p.words, stderr)
+	p.stderr = &lines{each: func(line string) {
+		if c.Takes != nil && c.Takes(line) {
+			return
+		}
+		_, _ = io.WriteString(&p.words, line+"\n") // it keeps, and cannot fail
+		l.log.say(c.Name, line)
+	}}
+	p.cmd.Stderr = p.stderr
 	stdout := c.Stdout
 	if stdout == nil {
 		stdout = &lines{each: func(line string) { l.log.say(c.Name, line) }}
@@ -103,6 +113,7 @@ func (l *Launcher) Start(c Command) (*Process, error) {
 func (l *Launcher) reap(p *Process) {
 	// The state says all; an error of the copying says nothing of the process.
 	_ = p.cmd.Wait()
+	p.stderr.end()
 	l.log.say(p.name, "ended, "+p.cmd.ProcessState.String())
 	l.mu.Lock()
 	delete(l.live, p)

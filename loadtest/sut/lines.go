@@ -31,6 +31,14 @@ func (l *lines) Write(b []byte) (int, error) {
 	}
 }
 
+// end gives what was written without an end of line.
+func (l *lines) end() {
+	if len(l.rest) > 0 {
+		l.each(string(l.rest))
+		l.rest = nil
+	}
+}
+
 // journal is one log for many speakers.
 type journal struct {
 	mu sync.Mutex

@@ -12,10 +12,11 @@ import (
 
 // Process is a child that runs, or ran.
 type Process struct {
-	name  string
-	cmd   *exec.Cmd
-	words tail
-	done  chan struct{}
+	name   string
+	cmd    *exec.Cmd
+	words  tail
+	stderr *lines
+	done   chan struct{}
 }
 
 // Name is the name that it was started under.
@@ -23,6 +24,9 @@ func (p *Process) Name() string { return p.name }
 
 // PID is its process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// CPU is the time that the process has used so far, to a tick of the system.
+func (p *Process) CPU() (time.Duration, error) { return cpuTime(p.PID()) }
 
 // Done is closed when the process has ended and is reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
