@@ -10,7 +10,7 @@ PLAN    ?= quick
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 
-.PHONY: help bench bench-standard outage bench-go bench-load truth truth-engine truth-verdict truth-long soak test check fmt lint vet tidy build fuzz clean
+.PHONY: help bench bench-standard outage bench-go bench-load truth truth-engine truth-verdict truth-long picture soak test check fmt lint vet tidy build fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ truth-long: build ## the same with 100 pairs of identical arms (about 2 hours); 
 
 soak: ## whose answer is whose over 20,000 requests a pair, and memory under 1 GB bodies
 	$(GO) test ./internal/soak -v -timeout 60m -soak.full -soak.table $(CURDIR)/docs/results/soak.txt
+
+picture: build browser ## docs/report.png: the top of the page on docs/results/quick
+	./bin/gatebench report docs/results/quick --format html > docs/results/quick/report.html
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,1290 --screenshot=$(CURDIR)/docs/report.png file://$(CURDIR)/docs/results/quick/report.html
 
 fuzz: ## every fuzz target for FUZZTIME each (default 30s)
 	@tools/fuzz $${FUZZTIME:-30s}
