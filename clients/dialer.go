@@ -22,6 +22,7 @@ type Dialer struct {
 	opened atomic.Int64
 	closed atomic.Int64
 	failed atomic.Int64
+	spent  atomic.Int64 // ns
 }
 
 // Opened is how many connections came about so far.
@@ -33,9 +34,16 @@ func (d *Dialer) Open() int64 { return d.opened.Load() - d.closed.Load() }
 // Failed is how many attempts to connect came to nothing.
 func (d *Dialer) Failed() int64 { return d.failed.Load() }
 
+// Spent is how long connecting took, all attempts together, handshakes included.
+// Libraries connect aside while a request waits, or instead for another one, so it is
+// not the time that requests waited for it.
+func (d *Dialer) Spent() time.Duration { return time.Duration(d.spent.Load()) }
+
 // DialContext connects over TCP, v4 or v6. Its error is an [*Error] of kind
 // [Dial], [TimeoutConnect] or [Canceled].
 func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	began := time.Now()
+	defer func() { d.spent.Add(int64(time.Since(began))) }()
 	nd := net.Dialer{Timeout: d.Timeout}
 	c, err := nd.DialContext(ctx, network, addr)
 	if err != nil {
@@ -60,6 +68,8 @@ func (d *Dialer) DialTLS(ctx context.Context, network, addr string, config *tls.
 		return nil, err
 	}
 	c := tls.Client(raw, config)
+	began := time.Now()
+	defer func() { d.spent.Add(int64(time.Since(began))) }()
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		kind := dialKind(err)

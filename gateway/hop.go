@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"gatebench/clients"
 	"gatebench/server"
@@ -99,6 +100,7 @@ type exchange struct {
 	h      *hop
 	status int
 	reason reason
+	head   time.Time   // when the response's head was there; zero if nobody was asked
 	end    func(error) // finish, bound once: a hook costs no allocation
 }
 
@@ -107,7 +109,10 @@ func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Respo
 	if r != noReason {
 		return x.refuse(r, nil)
 	}
+	began := time.Now()
 	resp, err := x.h.client.Do(ctx, &in.Request)
+	x.head = time.Now()
+	x.h.meter.head.Add(int64(x.head.Sub(began)))
 	if err != nil {
 		return x.fail(err, in.BodyErr())
 	}
@@ -157,7 +162,10 @@ func (x *exchange) finish(err error) {
 	if r == noReason {
 		r = reasonOf(err)
 	}
-	x.status, x.reason = 0, noReason
+	if !x.head.IsZero() {
+		h.meter.relay.Add(int64(time.Since(x.head)))
+	}
+	x.status, x.reason, x.head = 0, noReason, time.Time{}
 	h.exchanges.Put(x)
 	h.meter.inFlight.Add(-1)
 	h.meter.answered.add(status, r)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -20,6 +21,10 @@ type meter struct {
 	inFlight atomic.Int64
 	attempts atomic.Int64
 	answered tally
+
+	// Where requests spent their time, ns: until the response's head was there (or
+	// it was clear that none would be), and from then on to their end.
+	head, relay atomic.Int64
 }
 
 // tally counts exchanges by status and reason. Both come from small closed
@@ -60,6 +65,7 @@ type collector struct {
 	breaker *breaker.Breaker // nil if not enabled
 
 	requests, inFlight, attempts *prometheus.Desc
+	spent                        *prometheus.Desc
 	opened, open, inUse, pending *prometheus.Desc
 	state, transitions           *prometheus.Desc
 }
@@ -73,6 +79,7 @@ func newCollector(m *meter, d *clients.Dialer, g *admission.Gate, b *breaker.Bre
 		requests:    desc("requests_total", "Requests by the status sent downstream and the reason if something went wrong. Code 0: nothing was sent.", "code", "reason"),
 		inFlight:    desc("in_flight", "Requests being worked on."),
 		attempts:    desc("upstream_attempts_total", "Tries on the wire, retries included."),
+		spent:       desc("time_seconds_total", "Time that requests spent, by phase: waiting for a place in the pool, connecting (also aside, for later requests), until upstream's head without these two, relaying the response from there on.", "phase"),
 		opened:      desc("upstream_connections_opened_total", "Connections to upstream opened."),
 		open:        desc("upstream_connections_open", "Connections to upstream open."),
 		inUse:       desc("upstream_connections_in_use", "Exchanges that hold a connection to upstream or are about to."),
@@ -85,7 +92,7 @@ func newCollector(m *meter, d *clients.Dialer, g *admission.Gate, b *breaker.Bre
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.requests, c.inFlight, c.attempts, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions,
+		c.requests, c.inFlight, c.attempts, c.spent, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions,
 	} {
 		ch <- d
 	}
@@ -104,6 +111,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	})
 	gauge(c.inFlight, c.meter.inFlight.Load())
 	counter(c.attempts, c.meter.attempts.Load())
+	c.collectTime(ch)
 	counter(c.opened, c.dialer.Opened())
 	gauge(c.open, c.dialer.Open())
 	if c.gate != nil {
@@ -123,6 +131,25 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, t := range breaker.Transitions() {
 		counter(c.transitions, c.breaker.Count(t), t.From.String(), t.To.String())
+	}
+}
+
+func (c *collector) collectTime(ch chan<- prometheus.Metric) {
+	var waited time.Duration
+	if c.gate != nil {
+		waited = c.gate.Waited()
+	}
+	connecting := c.dialer.Spent()
+	for _, p := range []struct {
+		phase string
+		time.Duration
+	}{
+		{"pool_wait", waited},
+		{"connect", connecting},
+		{"upstream", max(0, time.Duration(c.meter.head.Load())-waited-connecting)},
+		{"relay", time.Duration(c.meter.relay.Load())},
+	} {
+		ch <- prometheus.MustNewConstMetric(c.spent, prometheus.CounterValue, p.Seconds(), p.phase)
 	}
 }
 

@@ -42,6 +42,7 @@ type Gate struct {
 	// gives up leaves the queue without taking a place.
 	places  chan struct{}
 	pending atomic.Int64
+	waited  atomic.Int64 // ns, of all that had to wait
 
 	maxPending     int64
 	pendingTimeout time.Duration
@@ -68,6 +69,9 @@ func (g *Gate) InUse() int { return len(g.places) }
 
 // Pending is how many requests wait for a place.
 func (g *Gate) Pending() int64 { return g.pending.Load() }
+
+// Waited is how long requests have waited for a place, all together.
+func (g *Gate) Waited() time.Duration { return time.Duration(g.waited.Load()) }
 
 // Close closes the next client.
 func (g *Gate) Close() error { return g.next.Close() }
@@ -116,6 +120,8 @@ func (g *Gate) wait(ctx context.Context) error {
 		return &clients.Error{Kind: clients.PoolExhausted, Err: errQueueFull}
 	}
 	defer g.pending.Add(-1)
+	began := time.Now()
+	defer func() { g.waited.Add(int64(time.Since(began))) }()
 	timeout := time.NewTimer(g.pendingTimeout)
 	defer timeout.Stop()
 	select {

@@ -15,6 +15,7 @@ const (
 	gatewayRequests    = "gatebench_gateway_requests_total"
 	gatewayAttempts    = "gatebench_gateway_upstream_attempts_total"
 	gatewayConnections = "gatebench_gateway_upstream_connections_opened_total"
+	gatewayTime        = "gatebench_gateway_time_seconds_total"
 	gatewayTransitions = "gatebench_gateway_breaker_transitions_total"
 	gatewayBreaker     = "gatebench_gateway_breaker_state"
 	gatewayInFlight    = "gatebench_gateway_in_flight"
@@ -115,6 +116,19 @@ func fromGateway(t *result.Trial, m sut.Metrics) {
 		t.Metrics["breaker_trips"] = m.By(gatewayTransitions, "to")["open"]
 	}
 	t.Reasons = reasons(m)
+}
+
+// timeSpent takes over where requests spent their time between two scrapes, on average.
+func timeSpent(t *result.Trial, before, after sut.Metrics) {
+	requests, _ := delta(before, after, gatewayRequests)
+	was, is := before.By(gatewayTime, "phase"), after.By(gatewayTime, "phase")
+	for phase, seconds := range is {
+		if name := phase + "_ms"; requests > 0 {
+			if _, known := result.MetricNamed(name); known {
+				t.Metrics[name] = (seconds - was[phase]) * 1000 / requests
+			}
+		}
+	}
 }
 
 // reasons are those that a gateway gave, and how often.

@@ -220,6 +220,7 @@ func (r *run) measureEnd(t *result.Trial, s *soloist) {
 		if cpu, told := used["cpu_us_per_request"]; told {
 			t.Metrics["solo_cpu_us_per_request"] = cpu
 		}
+		timeSpent(t, s.gatewayBefore, s.atEnd.metrics)
 	}
 	if unexplained, ok := s.work(); ok {
 		t.Gates[gate.Work] = unexplained

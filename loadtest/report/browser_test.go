@@ -173,6 +173,9 @@ func whole(blocks, points int) *result.Document {
 		for suffix, factor := range map[string]float64{"p50": 1, "p90": 1.8, "p95": 2.4, "p99": 4.5, "p999": 15} {
 			t.Metrics["response_time_"+suffix], t.Metrics["service_time_"+suffix] = p50*factor, p50*factor*0.9
 		}
+		for phase, share := range map[string]float64{"pool_wait_ms": .02, "connect_ms": .01, "upstream_ms": .6, "relay_ms": .2} {
+			t.Metrics[phase] = p50 * share
+		}
 		t.Series = &result.Series{Interval: 1}
 		for at := range points {
 			p99 := p50 * (4 + math.Sin(float64(at)))

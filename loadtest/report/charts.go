@@ -519,3 +519,69 @@ func faultCourse(doc *result.Document, profile string) template.HTML {
 	s.text("tick", "end", left-12, strip0+14, figure(top)+"/s")
 	return s.html()
 }
+
+// phaseMetrics are where the time of a request goes, in the order in which it does.
+var phaseMetrics = []struct{ metric, label string }{
+	{"pool_wait_ms", "pool wait"}, {"connect_ms", "connect"}, {"upstream_ms", "upstream"}, {"relay_ms", "relay"},
+}
+
+// timeSpent has a bar an arm: the mean time of a request in the gateway by phase, the
+// median over its trials of each. A phase has its place, its pattern and its figure.
+func timeSpent(doc *result.Document, profile string) template.HTML {
+	type bar struct {
+		arm    string
+		phases []float64
+		sum    float64
+	}
+	var bars []bar
+	top := 0.0
+	for _, a := range doc.Arms {
+		b := bar{arm: a.Name}
+		some := false
+		for _, p := range phaseMetrics {
+			m, _ := result.MetricNamed(p.metric)
+			x := median(figures(doc, m, profile)[a.Name])
+			some = some || x != nil
+			b.phases = append(b.phases, deref(x))
+			b.sum += deref(x)
+		}
+		if some && a.SentinelOf == "" {
+			bars, top = append(bars, b), max(top, b.sum)
+		}
+	}
+	if len(bars) == 0 || top == 0 {
+		return ""
+	}
+	const left, top0, step = 175.0, 26.0, 44.0
+	height := top0 + step*float64(len(bars)) + 6
+	x := scale{lo: 0, hi: top, from: left, to: chartWidth - 90}
+	s := newSVG(height, "Where the time of a request goes under "+profile)
+	at := left
+	for i, p := range phaseMetrics {
+		s.rect(fmt.Sprintf("phase p%d", i), at, 6, 12, 12)
+		s.text("tick", "start", at+17, 16, p.label)
+		at += 110
+	}
+	for i, b := range bars {
+		y := top0 + step*float64(i)
+		s.text("name", "end", left-12, y+15, short(b.arm, 24))
+		from := x.from
+		says := ""
+		for k, v := range b.phases {
+			to := from + x.at(v) - x.from
+			s.rect(fmt.Sprintf("phase p%d", k), from, y, to-from, 18)
+			from = to
+			says += fmt.Sprintf("%s %s   ", phaseMetrics[k].label, figure(v))
+		}
+		s.text("value", "start", from+8, y+14, figure(b.sum)+" ms")
+		s.text("tick", "start", left, y+33, says+"ms")
+	}
+	return s.html()
+}
+
+func deref(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}

@@ -124,6 +124,7 @@ type htmlJudged struct {
 type htmlProfile struct {
 	Name                       string
 	Distribution, Ladder, Time template.HTML
+	Spent                      template.HTML // under Why
 	Quantiles                  [][]string
 }
 
@@ -164,7 +165,7 @@ func newHTMLRun(doc *result.Document, id string) htmlRun {
 		r.Causes = s.Causes.table()
 	}
 	for _, profile := range profiles(doc, result.Solo) {
-		p := htmlProfile{Name: profile, Distribution: distribution(doc, profile), Quantiles: quantileTable(doc, profile), Ladder: ladder(doc, profile), Time: overTime(doc, profile)}
+		p := htmlProfile{Name: profile, Distribution: distribution(doc, profile), Quantiles: quantileTable(doc, profile), Ladder: ladder(doc, profile), Time: overTime(doc, profile), Spent: timeSpent(doc, profile)}
 		r.Profiles = append(r.Profiles, p)
 	}
 	for _, o := range s.Outages {
