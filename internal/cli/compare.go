@@ -70,7 +70,7 @@ func runCompare(w *world, oldDir, newDir string, margin float64, asJSON bool) er
 		e.SetIndent("", "  ")
 		err = e.Encode(c)
 	} else {
-		err = report.ChangesText(w.stdout, c, terminalWidth(w.stdout, fileWidth))
+		err = report.ChangesText(w.stdout, c, terminalWidth(w.stdout))
 	}
 	switch {
 	case err != nil:

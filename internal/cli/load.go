@@ -392,7 +392,7 @@ func (h *histogramFile) abandon() {
 
 func writeSummary(w *world, s *load.Summary, asJSON bool) error {
 	if !asJSON {
-		return report.Load(w.stdout, s, terminalWidth(w.stdout, 100))
+		return report.Load(w.stdout, s, terminalWidth(w.stdout))
 	}
 	e := json.NewEncoder(w.stdout)
 	e.SetEscapeHTML(false)

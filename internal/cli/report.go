@@ -138,7 +138,7 @@ temporary file of several) and shows it in a browser.`,
 			if open {
 				err = openPage(cmd.Context(), w, args, docs)
 			} else if len(docs) == 1 {
-				err = f.write(w.stdout, docs[0], terminalWidth(w.stdout, fileWidth))
+				err = f.write(w.stdout, docs[0], terminalWidth(w.stdout))
 			} else {
 				err = report.HTML(w.stdout, docs...)
 			}

@@ -108,7 +108,7 @@ func runExperiment(ctx context.Context, w *world, cfg *config.Config, out, pprof
 	if serr := save(doc, out); serr != nil {
 		return exit(exitCannotRun, "saving the result: %w", serr)
 	}
-	if terr := report.Text(w.stdout, report.Summarize(doc), terminalWidth(w.stdout, fileWidth)); terr != nil {
+	if terr := report.Text(w.stdout, report.Summarize(doc), terminalWidth(w.stdout)); terr != nil {
 		return exit(exitCannotRun, "%w", terr)
 	}
 	fmt.Fprintf(w.stdout, "\nwritten to %s: %s\n", out, strings.Join(fileNames(), " "))

@@ -86,12 +86,12 @@ func isTerminal(w io.Writer, env map[string]string) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && env["TERM"] != "dumb"
 }
 
-// terminalWidth returns the width of w in columns, otherwise if it has none.
-func terminalWidth(w io.Writer, otherwise int) int {
+// terminalWidth returns the width of w in columns, fileWidth if it has none.
+func terminalWidth(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}
 	}
-	return otherwise
+	return fileWidth
 }

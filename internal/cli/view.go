@@ -272,7 +272,7 @@ func (v *view) moment() string {
 	if loads == 0 {
 		return "now: –"
 	}
-	return fmt.Sprintf("now: %.0f/s, p99 %.2f ms, %d failed, gateways %.0f %% of a core", rate, float64(p99)/float64(time.Millisecond), failed, 100*share)
+	return fmt.Sprintf("now: %.0f/s, gateways %.0f %% of a core; so far p99 %.2f ms, %d failed", rate, 100*share, float64(p99)/float64(time.Millisecond), failed)
 }
 
 func (v *view) left() string {
