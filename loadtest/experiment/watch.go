@@ -73,7 +73,7 @@ func ofGenerator(readings map[string]float64, s *load.Summary) {
 		readings[gate.GeneratorCPU] = s.Generator.CPUShare
 	}
 	readings[gate.OwnLimits] = ownLimits(s)
-	if change, ok := halves(s.Series); ok {
+	if change, ok := halves(s); ok {
 		readings[gate.Steady] = change
 	}
 	readings[gate.Tail] = float64(s.Requests.Sent / 100)
@@ -81,10 +81,16 @@ func ofGenerator(readings map[string]float64, s *load.Summary) {
 
 // halves is how much longer the typical response time of a window's second half is than
 // that of its first, as a share of it; ok is false where one has no answers. A load that
-// changes on purpose is told apart by the profile, not here.
-func halves(s load.Series) (change float64, ok bool) {
-	half := len(s.Points) / 2
-	first, second := typical(s.Points[:half]), typical(s.Points[len(s.Points)-half:])
+// changes on purpose is told apart by the profile, not here. The series goes on after the
+// window with what was late, which is no half of anything.
+func halves(s *load.Summary) (change float64, ok bool) {
+	points := s.Series.Points
+	within := 0
+	for within < len(points) && points[within].At+s.Series.Interval <= s.Seconds+1e-9 {
+		within++
+	}
+	half := within / 2
+	first, second := typical(points[:half]), typical(points[within-half:within])
 	if first == 0 || second == 0 {
 		return 0, false
 	}
