@@ -115,23 +115,31 @@ func unaskedBytes(c *check) {
 }
 
 func unaskedBytesIdle(c *check) {
-	idle, sent := make(chan struct{}), make(chan struct{})
+	idle, sent, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	u := c.serve(func(p *peer) {
 		if h, err := p.request(); err == nil {
 			p.send(ok(h.Target))
 		}
 		if p.n == 1 {
-			<-idle
+			select {
+			case <-idle:
+			case <-over:
+				return
+			}
 			p.send(reply("200 OK", "poison"))
 			close(sent)
 		}
 		p.awaitClose()
 	})
-	c.onEnd(sync.OnceFunc(func() { close(idle) }))
+	c.onEnd(sync.OnceFunc(func() { close(over) }))
 	cl, dialer := c.dialingClient(u)
 	c.ok(cl, get("/1"), "/1")
-	idle <- struct{}{}
-	<-sent
+	close(idle)
+	select {
+	case <-sent:
+	case <-c.ctx.Done(): // it never came to upstream
+		return
+	}
 	c.soon("the connection is closed by the client", func() bool { return dialer.Open() == 0 })
 	c.ok(cl, get("/2"), "/2")
 }

@@ -148,10 +148,10 @@ func TestAtMostFourFramesASecond(t *testing.T) {
 		for range 1000 { // two seconds of news
 			v.load(experiment.Live{Arm: "resty"})
 			time.Sleep(2 * time.Millisecond)
+			v.mu.Lock()
 			if out.Len() > 0 {
 				frames++
 			}
-			v.mu.Lock()
 			out.Reset()
 			v.mu.Unlock()
 		}
