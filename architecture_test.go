@@ -31,6 +31,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 	// Bottom: values and contracts.
 	"internal/conf":    {},
 	"internal/deck":    {},
+	"internal/lead":    {},
 	"internal/doctor":  {theirs: "github.com/prometheus/procfs golang.org/x/sys"},
 	"internal/process": {theirs: "github.com/prometheus/client_golang golang.org/x/sys"},
 	"clients":          {ours: "internal/conf"},
@@ -54,12 +55,12 @@ var lattice = map[string]struct{ ours, theirs string }{
 	},
 	"backend/fault": {ours: "clients internal/conf internal/deck server"},
 	"backend": {
-		ours:   "backend/fault clients internal/conf internal/deck internal/process internal/strictyaml server",
+		ours:   "backend/fault clients internal/conf internal/deck internal/lead internal/process internal/strictyaml server",
 		theirs: "github.com/prometheus/client_golang github.com/prometheus/common golang.org/x/sys",
 	},
 
 	// The experiment: knows neither gateway nor clients nor backend.
-	"loadtest/load":       {ours: "internal/conf", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"},
+	"loadtest/load":       {ours: "internal/conf internal/lead", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"},
 	"loadtest/peers":      {ours: "loadtest/report loadtest/result loadtest/stats", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"}, // a tool of the project
 	"loadtest/stats":      {theirs: "github.com/aclements/go-moremath"},
 	"loadtest/result":     {},

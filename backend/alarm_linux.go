@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gatebench/internal/lead"
 )
 
 // An alarm wakes those who wait on time. Go's own timers are late by up to a
@@ -25,6 +27,8 @@ type alarm struct {
 
 	mu     sync.Mutex
 	due    sleepers
+	set    time.Time // what the timer is set to; zero if that was past already
+	lead   lead.Lead
 	closed bool
 	done   chan struct{}
 }
@@ -77,7 +81,7 @@ func (a *alarm) add(s *sleeper) error {
 	}
 	heap.Push(&a.due, s)
 	if s.index == 0 {
-		return a.set(time.Now())
+		return a.arm(time.Now())
 	}
 	return nil
 }
@@ -91,10 +95,13 @@ func (a *alarm) remove(s *sleeper) {
 	}
 }
 
-// set sets the timer to the first sleeper.
-func (a *alarm) set(now time.Time) error {
-	// A timer set to zero would be one switched off.
-	in := max(a.due[0].at.Sub(now), time.Nanosecond)
+// arm sets the timer to the first sleeper, less the lead.
+func (a *alarm) arm(now time.Time) error {
+	a.set = a.due[0].at.Add(-a.lead.Ahead())
+	in := a.set.Sub(now)
+	if in <= 0 {
+		in, a.set = time.Nanosecond, time.Time{} // set to zero, it would be switched off
+	}
 	return unix.TimerfdSettime(a.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(in))}, nil)
 }
 
@@ -107,15 +114,33 @@ func (a *alarm) ring() {
 			return
 		}
 		a.mu.Lock()
-		now := time.Now()
+		now := a.rang()
 		for len(a.due) > 0 && !a.due[0].at.After(now) {
 			close(heap.Pop(&a.due).(*sleeper).wake)
 		}
 		if len(a.due) > 0 && !a.closed {
-			_ = a.set(now) // cannot fail on a valid descriptor; Go's timer stands behind it
+			_ = a.arm(now) // cannot fail on a valid descriptor; Go's timer stands behind it
 		}
 		a.mu.Unlock()
 	}
+}
+
+// rang takes in that the timer rang, and waits awake for the first sleeper's time if
+// the lead was more than was needed.
+func (a *alarm) rang() time.Time {
+	now := time.Now()
+	if a.set.IsZero() {
+		return now
+	}
+	a.lead.Rang(now.Sub(a.set))
+	a.set = time.Time{}
+	if len(a.due) == 0 {
+		return now
+	}
+	for at := a.due[0].at; now.Before(at) && at.Sub(now) <= lead.Most; now = time.Now() {
+		// Some microseconds, in which nobody else need be woken.
+	}
+	return now
 }
 
 // close ends all waits.

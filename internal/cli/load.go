@@ -329,6 +329,7 @@ func concluded(s *load.Summary, thresholds load.Objective) error {
 		return &exitError{code: exitInterrupted}
 	case s.Requests.Sent > 0 && s.Requests.Completed == 0:
 		return exit(exitCannotRun, "no request to %s was answered: %v", s.URL, s.Errors)
+	case s.Saturated && len(thresholds.Missed(s)) > 0: // no doubt about that
 	case !s.Valid:
 		return exit(exitNotValid, "the result is not valid: %s", strings.Join(s.Warnings, "; "))
 	case searched && s.Search.Lo == nil:

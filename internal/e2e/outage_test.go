@@ -206,7 +206,7 @@ func runPlan(t *testing.T, yaml string) *result.Document {
 	t.Helper()
 	dir := t.TempDir()
 	path, out := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "out")
-	const experiment = "experiment: {sentinel: false, blocks: 1, budget: 14s, duet: {duration: 0s}, "
+	const experiment = "experiment: {sentinel: false, blocks: 1, budget: 22s, duet: {duration: 0s}, "
 	if err := os.WriteFile(path, []byte(strings.Replace(yaml, "experiment: {", experiment, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ gateway:
   circuit_breaker: {enabled: false}
 experiment: {arms: [`+strings.Join(arms, ", ")+`], profile: out}
 profiles:
-  out: {executor: constant-arrival-rate, rate: 200/s, duration: 1s, faults: [{at: 250ms, for: 500ms, backend: {status: 503}}]}
+  out: {executor: constant-arrival-rate, rate: 200/s, duration: 1750ms, faults: [{at: 250ms, for: 500ms, backend: {status: 503}}]}
 `)
 	if len(doc.Faults) != 1 || doc.Faults[0].What != "backend status 503" {
 		t.Errorf("faults %+v", doc.Faults)

@@ -20,7 +20,8 @@ const recovered = 0.95
 //	               takes from who does not retry, more is the gateway's part
 //	recovery_ms    from the end of a fault to the end of the last interval in which
 //	               the share of good answers was below 95 % of what it was before;
-//	               the longest of all faults. 0: the first interval was good
+//	               the longest of all faults. 0: the first interval was good. One
+//	               of less than a twentieth of a second says nothing
 func faultFigures(faults []Fault, ms []moment, marks []mark, r load.Requests) map[string]float64 {
 	figures := map[string]float64{}
 	wrong := stretches(faults)
@@ -81,7 +82,7 @@ func recovery(wrong []stretch, ms []moment) (longest time.Duration, ok bool) {
 		last, good := s.to, false
 		for j := 1; j < len(ms); j++ {
 			from, to := ms[j-1], ms[j]
-			if from.at < s.to-everyMoment/5 || to.at > until+everyMoment/5 {
+			if from.at < s.to-everyMoment/5 || to.at > until+everyMoment/5 || to.at-from.at < everyMoment/5 {
 				continue
 			}
 			if good = isGood(from, to, before); !good {

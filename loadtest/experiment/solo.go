@@ -29,7 +29,7 @@ func (r *run) solo(ctx context.Context, block int, p Profile, arm, position int,
 	r.redeal(ctx, bs[arm], block)
 	p.Seed = drawn(r.plan.Seed, p.Seed, block)
 	return r.alone(ctx, arm, bs[arm], p, func(s *soloist) {
-		r.measureSolo(&t, p.Profile, s)
+		r.measureSolo(&t, p, s)
 		measureFaults(&t, p.Faults, s)
 	})
 }
@@ -173,7 +173,7 @@ func sampleOf(ctx context.Context, gateway *sut.Server) *sample {
 // measureSolo fills in the trial. Connections are counted over the gateway's whole
 // life, warm-up included, since most are opened there; the rest belongs to the
 // window.
-func (r *run) measureSolo(t *result.Trial, p load.Profile, s *soloist) {
+func (r *run) measureSolo(t *result.Trial, p Profile, s *soloist) {
 	t.Gates = s.machine
 	count(t, s.summary)
 	if s.summary != nil {
@@ -198,12 +198,17 @@ func (r *run) measureSolo(t *result.Trial, p load.Profile, s *soloist) {
 // measureLoad takes over what the load generator measured, and whether it was fit
 // to. What it says of a load in which requests waited for a user is not asked: see
 // [ofGenerator].
-func (r *run) measureLoad(t *result.Trial, p load.Profile, s *load.Summary) {
+func (r *run) measureLoad(t *result.Trial, p Profile, s *load.Summary) {
 	fromLoad(t, s)
 	ofGenerator(t.Gates, s)
 	r.ofCeilings(t.Gates, p.KeepAlive, s.Throughput)
 	judge(t) // first, since it gives the plainer reason
-	if !s.Valid && s.Generator.Waited == 0 {
+	switch {
+	case s.Valid:
+	case s.Saturated && len(p.Faults) > 0: // a fault holds requests back, and is to
+	case s.Saturated:
+		void(t, "saturated: requests in flight kept growing, since the arm cannot carry this rate")
+	case s.Generator.Waited == 0:
 		void(t, "the load generator set the figures: "+strings.Join(s.Warnings, "; "))
 	}
 }

@@ -27,12 +27,15 @@ type moment struct {
 // arrived is how many requests the gateway has been given.
 func (m moment) arrived() float64 { return m.answered + m.inFlight }
 
-// record looks at a gateway until ctx is done: at every tick, and at each turn of the
-// faults, so that what is counted within a window is known. A look that fails is left
-// out.
+// lastLook is how long the look at the end may take.
+const lastLook = time.Second
+
+// record looks at a gateway until ctx is done: at every tick, at each turn of the
+// faults, so that what is counted within a window is known, and at the end. A look
+// that fails is left out.
 func record(ctx context.Context, gateway *sut.Server, begin time.Time, faults []Fault) []moment {
 	var ms []moment
-	look := func() {
+	look := func(ctx context.Context) {
 		at := time.Since(begin)
 		if m, err := gateway.Scrape(ctx, gatewayMetrics); err == nil {
 			ms = append(ms, momentOf(at, m))
@@ -45,9 +48,12 @@ func record(ctx context.Context, gateway *sut.Server, begin time.Time, faults []
 			due, isEdge = edges[0].at, true
 		}
 		if !sleepUntil(ctx, begin.Add(due)) {
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+			defer cancel()
+			look(end)
 			return ms
 		}
-		look()
+		look(ctx)
 		switch {
 		case isEdge:
 			edges = edges[1:]

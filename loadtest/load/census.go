@@ -27,6 +27,18 @@ const (
 	// with less than one, whether the machine shows the request or the look at
 	// it first decides.
 	littleFloor = 2.0
+
+	// riseBatches make a straight line of looks; the t of ten of them is beyond
+	// riseSure in one line of two thousand that does not rise.
+	riseBatches = 10
+	riseSure    = 5.0
+	// riseShare of what was due in a time is the least that must stay behind in
+	// flight in it for a target to be called saturated, and riseFew requests.
+	// Poisson arrivals have a chance of their own, by how many they differ from
+	// one moment to another: riseChance standard deviations of that are none.
+	riseShare  = 0.01
+	riseFew    = 3.0
+	riseChance = 3.0
 )
 
 // census looks how many users have a request in flight while requests are due. Its
@@ -94,6 +106,32 @@ func littleError(inFlight float64, looks []float64) (share, errors float64, ok b
 	variance := max(0, (squares-sum*sum/n)/(n-1))
 	diff := math.Abs(mean(looks) - inFlight)
 	return diff / inFlight, diff / math.Sqrt(variance/n), true
+}
+
+// rise is by how much xs rose from its first to its last along a straight line, and
+// how many standard errors of that line it is. A jump at an end, as a machine that
+// stands still for a moment makes it, is no line: its error is as large as it is. ok
+// is false where there is too little to go by.
+func rise(xs []float64) (by, errors float64, ok bool) {
+	const n = riseBatches
+	size := len(xs) / n
+	if size == 0 {
+		return 0, 0, false
+	}
+	const middle, spread = (n - 1) / 2.0, n * (n*n - 1) / 12.0 // of 0, 1, … n−1: mean, sum of squares
+	var means [n]float64
+	var slope float64
+	for b := range means {
+		means[b] = mean(xs[b*size : (b+1)*size])
+		slope += (float64(b) - middle) * means[b] / spread
+	}
+	level := mean(means[:])
+	var left float64
+	for b, m := range means {
+		d := m - level - slope*(float64(b)-middle)
+		left += d * d
+	}
+	return slope * n, slope / math.Sqrt(left/(n-2)/spread), true
 }
 
 func mean(xs []float64) float64 {

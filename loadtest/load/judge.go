@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -22,6 +23,37 @@ const (
 	// fewForP99 leaves twenty samples beyond the p99.
 	fewForP99 = 2000
 )
+
+// saturated reports whether the target could not keep an even rate up: whether the
+// requests in flight rose in a straight line through the second half of the window.
+//
+//	in flight        ╱ end
+//	              ╱        end − middle = (rate − capacity) × half
+//	     middle╱
+//	        ╱
+//
+// That they double, say, is no measure of it: what a warm-up left in flight stands in
+// both.
+func (e *engine) saturated(s *Summary) bool {
+	if e.p.Executor != ConstantArrivalRate || s.Interrupted {
+		return false
+	}
+	by, errors, ok := rise(e.looks[len(e.looks)/2:])
+	least := max(riseFew, riseShare*s.Offered*e.looked().Seconds()/2)
+	if e.p.Arrivals == Poisson {
+		least = max(least, riseChance*math.Sqrt(2*s.Generator.InFlight))
+	}
+	return ok && by > least && errors > riseSure
+}
+
+// refuse makes the summary of a load that its target could not carry one that is not
+// valid. A search is not refused: it is about just that.
+func (s *Summary) refuse() {
+	if s.Saturated {
+		s.Valid = false
+		s.Warnings = append([]string{"saturated: requests in flight kept growing, since the target cannot carry this rate; the times grow with the length of the run, and say nothing else"}, s.Warnings...)
+	}
+}
 
 // judge says what the figures are not good for.
 func (e *engine) judge(s *Summary) {

@@ -1,8 +1,11 @@
 package load
 
 import (
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -49,5 +52,59 @@ func TestJudge(t *testing.T) {
 		if s.Valid != tt.valid || !strings.Contains(said, tt.says) || (tt.says == "") != (said == "") {
 			t.Errorf("%s: valid = %v, %q", tt.name, s.Valid, said)
 		}
+	}
+}
+
+// An even rate that a target cannot carry is said; one that it can is not, with
+// arrivals by chance either.
+func TestSaturated(t *testing.T) {
+	for _, tt := range []struct {
+		what     string
+		rate     float64
+		arrivals string
+		want     bool
+	}{
+		{"twice as much", 400, Constant, true},
+		{"a twentieth more", 210, Constant, true},
+		{"half a hundredth more", 201, Constant, false},
+		{"as much", 200, Constant, false},
+		{"twice as much, by chance", 400, Poisson, true},
+		{"three quarters, by chance", 150, Poisson, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := profile(Profile{Executor: ConstantArrivalRate, Rate: perSecond(tt.rate), Arrivals: tt.arrivals, Warmup: time.Second, Duration: 4 * time.Second})
+			_, s := loadPipes(t, t.Context(), p, queue(20, 100*time.Millisecond))
+			if s.Saturated != tt.want || !s.Valid {
+				t.Errorf("%s: saturated %v, valid %v", tt.what, s.Saturated, s.Valid)
+			}
+			if s.refuse(); s.Valid == tt.want || tt.want && !strings.HasPrefix(s.Warnings[0], "saturated: ") {
+				t.Errorf("%s: refused: valid %v, %q", tt.what, s.Valid, s.Warnings)
+			}
+		})
+	}
+}
+
+// A line that rises, one that does not, and one that jumps at its end.
+func TestRise(t *testing.T) {
+	looks := func(f func(i int) float64) []float64 {
+		rng := rand.New(rand.NewPCG(1, 2))
+		xs := make([]float64, 200)
+		for i := range xs {
+			xs[i] = f(i) + rng.NormFloat64()
+		}
+		return xs
+	}
+	by, errors, ok := rise(looks(func(i int) float64 { return 50 + .1*float64(i) }))
+	if !ok || math.Abs(by-20) > 1 || errors < 10 {
+		t.Errorf("a line that rises by 20: by %v, %v errors, %v", by, errors, ok)
+	}
+	if _, errors, _ = rise(looks(func(int) float64 { return 50 })); math.Abs(errors) > riseSure {
+		t.Errorf("a flat one: %v errors", errors)
+	}
+	if by, errors, _ = rise(looks(func(i int) float64 { return 50 + 500*float64(i/190) })); errors > riseSure {
+		t.Errorf("a jump at the end: by %v, %v errors", by, errors)
+	}
+	if _, _, ok = rise(make([]float64, riseBatches-1)); ok {
+		t.Error("nine looks are judged")
 	}
 }

@@ -71,7 +71,11 @@ func Run(ctx context.Context, t Target, p Profile, progress func(Progress)) (*Su
 	if p.Executor == MaxRateSearch {
 		return searchRun(ctx, p, once)
 	}
-	return once(ctx, p)
+	s, err := once(ctx, p)
+	if err == nil {
+		s.refuse()
+	}
+	return s, err
 }
 
 func runOnce(ctx context.Context, url string, e *engine, progress func(Progress)) (*Summary, error) {

@@ -170,7 +170,7 @@ func searchRun(ctx context.Context, p Profile, run func(context.Context, Profile
 			return false, err
 		}
 		missed := p.Objective.Missed(s)
-		if growing(s) {
+		if s.Saturated {
 			missed = append(missed, "requests in flight kept growing: the target cannot keep this rate up")
 		}
 		if !s.Valid {
@@ -208,7 +208,7 @@ func (p Profile) atRate(rate float64) Profile {
 	return p
 }
 
-// conclude makes the summary of a search: the figures are those of the trial at the
+// conclude makes the summary of a search: the figures are those of the probe at the
 // highest rate that met the objective, or else of the last one.
 func (p Profile) conclude(found *Search, b bracket, best, last *Summary, generatorLimit bool) *Summary {
 	s := best
@@ -238,29 +238,4 @@ func (p Profile) conclude(found *Search, b bracket, best, last *Summary, generat
 		warn("the ends of the interval did not hold in repeated probes: the target's speed changes too much for one")
 	}
 	return s
-}
-
-// growing reports whether the target could not keep the rate up: whether more than a
-// hundredth of what was due in the second half of a run had to be added to the
-// requests in flight, and more than chance adds to them.
-//
-//	in flight        ╱ end
-//	              ╱        end − middle = (rate − capacity) × half
-//	     middle╱
-//	        ╱
-//
-// That the requests in flight double, say, is no measure of it: what a warm-up left
-// in flight stands in both.
-func growing(s *Summary) bool {
-	points, half := s.Series.Points, int(s.Seconds/2/s.Series.Interval)
-	if half == 0 || 2*half > len(points) {
-		return false
-	}
-	var grown int64
-	for _, p := range points[half : 2*half] {
-		grown += p.Sent - p.OK - p.Failed
-	}
-	due := s.Offered * float64(half) * s.Series.Interval
-	const deviations = 3
-	return float64(grown) > max(due/100, deviations*math.Sqrt(max(1, s.Generator.InFlight)))
 }

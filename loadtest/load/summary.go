@@ -75,14 +75,20 @@ type Summary struct {
 	// Steps has a result for each stage that took time, of a ramping executor.
 	Steps []Step `json:"steps,omitempty"`
 	// Search is the result of max-rate-search; the other figures are then those
-	// of its trial at the highest rate that met the objective.
+	// of its probe at the highest rate that met the objective.
 	Search *Search `json:"search,omitempty"`
 	// Series is the course of the run.
 	Series Series `json:"series"`
 
 	Generator Generator `json:"generator"`
 
-	// Valid is false where the generator, not the server, set the figures.
+	// Saturated says that the target could not carry an even rate
+	// (constant-arrival-rate): the requests in flight kept growing, so that the
+	// times are those of the run's length.
+	Saturated bool `json:"saturated"`
+
+	// Valid is false where the generator, not the server, set the figures, and
+	// where the target is saturated.
 	Valid    bool     `json:"valid"`
 	Warnings []string `json:"warnings"`
 
@@ -273,6 +279,7 @@ func (e *engine) summary() *Summary {
 	}
 	e.rates(s, all)
 	e.generator(s, all)
+	s.Saturated = e.saturated(s)
 	e.judge(s)
 	return s
 }

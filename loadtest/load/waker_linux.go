@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gatebench/internal/lead"
 )
 
 // newWaker makes a waker on a timerfd.
@@ -37,18 +39,31 @@ type timerfd struct {
 	fd   int
 	file *os.File // the poller's view of fd; owns it
 	base time.Duration
+	lead lead.Lead
 	spec unix.ItimerSpec
 	buf  [8]byte
 }
 
 func (w *timerfd) wait(t time.Duration) {
-	w.spec.Value = unix.NsecToTimespec(int64(w.base + t))
+	set := t - w.lead.Ahead()
+	onTime := set > w.e.now()
+	w.spec.Value = unix.NsecToTimespec(int64(w.base + set))
 	err := unix.TimerfdSettime(w.fd, unix.TFD_TIMER_ABSTIME, &w.spec, nil)
 	if err == nil {
 		_, err = w.file.Read(w.buf[:])
 	}
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+	case err != nil:
 		w.e.sleepUntil(t) // less precise, and the lag will show it
+	default:
+		now := w.e.now()
+		if onTime {
+			w.lead.Rang(now - set)
+		}
+		for ; now < t; now = w.e.now() {
+			// The rest of the lead: some microseconds.
+		}
 	}
 }
 

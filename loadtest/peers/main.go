@@ -5,7 +5,7 @@
 // a table with pass or fail in every row, in Markdown, and ends with 1 if a row failed.
 //
 //	go run ./loadtest/peers bench [-short] [-tools DIR]
-//	go run ./loadtest/peers truth [-short] [-tools DIR] [omission] [queueing] [deck] [agreement] [faults]
+//	go run ./loadtest/peers truth [-short] [-tools DIR] [omission] [queueing] [poisson] [deck] [agreement] [faults]
 //	go run ./loadtest/peers verdict [-runs N] [-seed S] [-append FILE] [identical] [dose] [tail]
 //
 // Twenty pairs of identical arms take 22 minutes; in pieces of two runs each:

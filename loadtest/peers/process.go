@@ -134,8 +134,12 @@ func (b *bench) target(ctx context.Context, core int, args ...string) (*server, 
 
 // backend starts gatebench's backend with single keys set.
 func (b *bench) backend(ctx context.Context, keys ...string) (*server, error) {
+	return b.backendOn(ctx, -1, keys...)
+}
+
+func (b *bench) backendOn(ctx context.Context, core int, keys ...string) (*server, error) {
 	env := append(os.Environ(), "GATEBENCH_BACKEND_LISTEN=127.0.0.1:0")
-	return b.start(ctx, -1, append(env, keys...), b.gatebench, "backend")
+	return b.start(ctx, core, append(env, keys...), b.gatebench, "backend")
 }
 
 // start waits for the line that says where the server listens.

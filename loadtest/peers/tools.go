@@ -15,6 +15,7 @@ import (
 // figures are what a tool says of a run, and what it cost.
 type figures struct {
 	requests                  float64
+	uncounted                 float64 // requests before the first that it counts
 	rate                      float64 // per second
 	mean, p50, p95, p99, p999 float64 // ms, 0 where the tool does not say
 	used
@@ -57,7 +58,10 @@ type summary struct {
 	Generator      struct {
 		OnWire int64 `json:"on_wire"`
 	}
-	Warnings []string
+	Search struct{ Lo, Hi *float64 }
+
+	Saturated, Valid bool
+	Warnings         []string
 }
 
 func (b *bench) peer(name string) (string, error) {
@@ -103,9 +107,12 @@ func (b *bench) open(ctx context.Context, name string, rate int, d time.Duration
 		// Its buckets are one resolution wide only for the first twenty above the
 		// offset, a quarter of the value beyond: without one, 20 ms are anything
 		// from 20 to 25.
-		out, u, err := b.run(ctx, -1, "", path, "load", "-quiet", "-uniform", "-qps", strconv.Itoa(rate), "-c", "20", "-r", "0.0001", "-offset", "19ms",
+		const users = 20
+		out, u, err := b.run(ctx, -1, "", path, "load", "-quiet", "-uniform", "-qps", strconv.Itoa(rate), "-c", strconv.Itoa(users), "-r", "0.0001", "-offset", "19ms",
 			"-p", "50,95,99,99.9", "-t", d.String(), "-json", "-", url)
-		return readFortio(out, u, err)
+		f, err := readFortio(out, u, err)
+		f.uncounted = users // each connection warms up by one
+		return f, err
 	}
 	return figures{}, fmt.Errorf("%s has no open load", name)
 }
