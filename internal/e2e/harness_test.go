@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A command is one gatebench command running inside the test.
 type command struct {

@@ -206,7 +206,7 @@ func runPlan(t *testing.T, yaml string) *result.Document {
 	t.Helper()
 	dir := t.TempDir()
 	path, out := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "out")
-	const experiment = "experiment: {sentinel: false, blocks: 1, budget: 22s, duet: {duration: 0s}, "
+	const experiment = "experiment: {sentinel: false, blocks: 1, budget: 40s, duet: {duration: 0s}, "
 	if err := os.WriteFile(path, []byte(strings.Replace(yaml, "experiment: {", experiment, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}

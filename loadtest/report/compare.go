@@ -196,8 +196,7 @@ func pairs(old, latest *result.Document) []pair {
 		}
 		ps = append(ps, pair{
 			metric: s.metric, profile: s.profile, oldDoc: old, newDoc: latest,
-			old: measured{metric: s.metric, profile: s.profile, figures: figures(old, s.metric, s.profile)},
-			new: measured{metric: s.metric, profile: s.profile, figures: figures(latest, s.metric, s.profile)},
+			old: measure(old, s.metric, s.profile), new: measure(latest, s.metric, s.profile),
 		})
 	}
 	return ps
@@ -255,17 +254,23 @@ func center(d []float64) *float64 {
 
 // judge answers a family of shifts on the log scale, one an arm.
 func (p pair) judge(arms []string, family []stats.Shift) []Change {
-	rule := stats.Rule{Level: level, Interest: math.Log1p(p.metric.Interest), MinN: minClaim}
+	rule := p.rule(p.metric.Interest)
 	var changes []Change
 	for i, j := range stats.JudgeShifts(family, rule) {
 		c := Change{
-			Arm: arms[i], Profile: p.profile, Metric: p.metric.Name, Level: level, Margin: p.metric.Interest,
+			Arm: arms[i], Profile: p.profile, Metric: p.metric.Name, Level: rule.Level, Margin: p.metric.Interest,
 			OldBlocks: len(family[i].From), NewBlocks: len(family[i].To),
 		}
 		c.fill(j, p.metric, rule.Interest)
 		changes = append(changes, c)
 	}
 	return changes
+}
+
+// rule is that of the run with the higher level: one whose number of blocks was chosen
+// by what it saw has one above the usual.
+func (p pair) rule(interest float64) stats.Rule {
+	return stats.Rule{Level: max(p.old.rule().Level, p.new.rule().Level), Interest: math.Log1p(interest), MinN: minClaim}
 }
 
 // fill takes over a judgement, from the log scale.
@@ -353,9 +358,8 @@ func (c *Changes) absolutes(old, latest *result.Document, margin float64) {
 }
 
 func (p pair) floorsAgree(floor string, interest float64) bool {
-	rule := stats.Rule{Level: level, Interest: math.Log1p(interest), MinN: minClaim}
 	shift := stats.Shift{From: p.old.logs(floor), To: p.new.logs(floor)}
-	return stats.JudgeShifts([]stats.Shift{shift}, rule)[0].Outcome == stats.Equivalent
+	return stats.JudgeShifts([]stats.Shift{shift}, p.rule(interest))[0].Outcome == stats.Equivalent
 }
 
 // logs are the logarithms of an arm's figures, in the order of blocks.

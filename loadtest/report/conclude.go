@@ -62,6 +62,11 @@ type measured struct {
 	level float64
 }
 
+// measure takes what a document has of a metric in a profile.
+func measure(doc *result.Document, m result.Metric, profile string) measured {
+	return measured{metric: m, profile: profile, figures: figures(doc, m, profile), level: levelOf(doc)}
+}
+
 // levelOf is that of a whole document, 0 for the usual one.
 func levelOf(doc *result.Document) float64 {
 	if doc.Precision == nil {
@@ -85,7 +90,7 @@ func series(doc *result.Document) []measured {
 			if isBroken(doc, profile) {
 				continue // see [Outage]
 			}
-			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile), level: levelOf(doc)}
+			s := measure(doc, m, profile)
 			if len(s.figures) > 0 || some && !usable(doc, m.Phase, profile) {
 				all = append(all, s)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/perf/benchfmt"
 	"pgregory.net/rapid"
 
 	"gatebench/loadtest/result"
@@ -160,6 +161,11 @@ func TestAnyDocumentGivesWellFormedOutput(t *testing.T) {
 		for _, line := range strings.Split(strings.TrimSpace(benchstat.String()), "\n") {
 			if strings.HasPrefix(line, "Benchmark") && !wellFormed.MatchString(line) {
 				t.Fatalf("benchstat: %q", line)
+			}
+		}
+		for r := benchfmt.NewReader(strings.NewReader(benchstat.String()), "benchstat.txt"); r.Scan(); {
+			if bad, isBad := r.Result().(*benchfmt.SyntaxError); isBad {
+				t.Fatalf("as benchstat reads it: %v", bad)
 			}
 		}
 		columns := 0

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"gatebench/loadtest/result"
+	"gatebench/loadtest/stats"
+	"gatebench/loadtest/threshold"
 )
 
 // A run whose length was found from its pilot has intervals at 96 %, and says so.
@@ -26,5 +29,36 @@ func TestATwoStageRunIsJudgedAtItsLevel(t *testing.T) {
 		"the budget held 20, so that what is open stays open; intervals at a nominal 96 %"
 	if !strings.Contains(page.String(), want) {
 		t.Error(page.String())
+	}
+}
+
+// Where one of two runs has that level, what is held against each other has it, and so
+// has a bound on a ratio.
+func TestAStagedRunKeepsItsLevelWhereverItIsJudged(t *testing.T) {
+	fixed, staged := run(1, 20, 0.02, ratios{}), run(2, 20, 0.02, ratios{})
+	staged.Precision = &result.Precision{Level: 0.96}
+	for _, c := range compare(t, fixed, staged, 0).Changes {
+		if c.Level != 0.96 {
+			t.Errorf("%s %s: level %v", c.Arm, c.Metric, c.Level)
+		}
+	}
+	for _, c := range compare(t, fixed, fixed, 0).Changes {
+		if c.Level != 0.95 {
+			t.Errorf("both fixed: %s %s: level %v", c.Arm, c.Metric, c.Level)
+		}
+	}
+
+	s := series(staged)[0]
+	d := s.logRatios(staged.Arms[1].Name, staged.Arms[0].Name)
+	wide, usual := stats.HodgesLehmann(d, 0.96), stats.HodgesLehmann(d, 0.95)
+	if wide.Hi <= usual.Hi {
+		t.Fatalf("the two levels have one interval: %v", wide)
+	}
+	between := threshold.Threshold{Name: s.metric.Name + " vs baseline", Metric: s.metric.Name, Baseline: true, Upper: true, Limit: math.Exp((wide.Hi + usual.Hi) / 2)}
+	for doc, want := range map[*result.Document]result.Attainment{staged: result.Open, run(2, 20, 0.02, ratios{}): result.Met} {
+		Check(doc, []threshold.Threshold{between})
+		if got := doc.Thresholds[0]; got.Outcome != want {
+			t.Errorf("%+v, want %s", got, want)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func Check(doc *result.Document, thresholds []threshold.Threshold) {
 	for _, t := range thresholds {
 		m, _ := result.MetricNamed(t.Metric)
 		for _, profile := range profiles(doc, phaseOf(doc, t, m)) {
-			s := measured{metric: m, profile: profile, figures: figures(doc, m, profile)}
+			s := measure(doc, m, profile)
 			for i, a := range doc.Arms {
 				if a.SentinelOf != "" || a.Floor || t.Baseline && i == 0 {
 					continue
@@ -109,7 +109,7 @@ func (s measured) holdRatio(c *result.Threshold, t threshold.Threshold, doc *res
 		unmeasured(c)
 		return
 	}
-	iv := stats.HodgesLehmann(d, level)
+	iv := stats.HodgesLehmann(d, s.rule().Level)
 	settle(c, t, math.Exp(iv.Center))
 	lo, hi := t.Holds(math.Exp(iv.Lo)), t.Holds(math.Exp(iv.Hi))
 	noise := s.sentinel(doc)

@@ -69,7 +69,7 @@ func causesOf(doc *result.Document, j Judged, arm string) (differ []Cause, alike
 		if len(names) == 0 {
 			continue
 		}
-		s := measured{metric: m, profile: names[0], figures: figures(doc, m, names[0])}
+		s := measure(doc, m, names[0])
 		d := s.logRatios(arm, doc.Arms[0].Name)
 		if len(d) == 0 {
 			continue
