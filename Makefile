@@ -10,7 +10,7 @@ PLAN    ?= quick
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 SOURCES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 
-.PHONY: help bench bench-standard outage bench-go bench-load truth truth-engine truth-verdict truth-long picture soak test check fmt lint vet tidy build fuzz clean
+.PHONY: help bench bench-standard outage switch bench-go bench-load truth truth-engine truth-verdict truth-long picture soak test check fmt lint vet tidy build fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ tidy: ## fail where go.mod or go.sum is not what the code needs
 
 lint: ## golangci-lint, pinned in tools/go.mod
 	$(LINT) run
+
+switch: build ## the client of a gateway switched ten times at 1,000/s, behind either server (half a minute)
+	$(GO) run ./loadtest/peers switch
 
 bench-go: ## Go benchmarks of the hop, the adapters, the servers and the load engine
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -61,7 +61,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 
 	// The experiment: knows neither gateway nor clients nor backend.
 	"loadtest/load":       {ours: "internal/conf internal/lead", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"},
-	"loadtest/peers":      {ours: "loadtest/report loadtest/result loadtest/stats", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"}, // a tool of the project
+	"loadtest/peers":      {ours: "clients/registry loadtest/report loadtest/result loadtest/stats", theirs: "github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys"}, // a tool of the project
 	"loadtest/stats":      {theirs: "github.com/aclements/go-moremath"},
 	"loadtest/result":     {},
 	"loadtest/gate":       {ours: "loadtest/result"},

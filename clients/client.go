@@ -15,6 +15,7 @@ package clients
 import (
 	"context"
 	"io"
+	"slices"
 )
 
 // A Client sends requests to one upstream with one HTTP library.
@@ -105,7 +106,7 @@ type Response struct {
 
 	ended bool
 	hooks []func(error)
-	room  [3]func(error) // hooks' first backing array: the usual layers fit
+	room  [4]func(error) // hooks' first backing array: the usual layers fit
 }
 
 // NewResponse returns a response made up by a layer rather than received, with
@@ -127,6 +128,15 @@ func (r *Response) OnEnd(f func(err error)) {
 		r.hooks = r.room[:0]
 	}
 	r.hooks = append(r.hooks, f)
+}
+
+// AfterEnd registers f to run after every hook that is there already: for whoever
+// stands around all layers, and must outlast them.
+func (r *Response) AfterEnd(f func(err error)) {
+	if r.hooks == nil {
+		r.hooks = r.room[:0]
+	}
+	r.hooks = slices.Insert(r.hooks, 0, f)
 }
 
 // End finishes the exchange: it closes Body, which gives the connection back if

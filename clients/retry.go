@@ -21,6 +21,7 @@ type RetryPolicy struct {
 	on          retryOn
 	backoff     Backoff
 	budget      *budget
+	anyMethod   bool
 }
 
 // NewRetryPolicy builds the policy from validated settings.
@@ -30,6 +31,7 @@ func NewRetryPolicy(r Retry) *RetryPolicy {
 		on:          newRetryOn(r.RetryOn),
 		backoff:     r.Backoff,
 		budget:      &budget{share: float64(r.Budget)},
+		anyMethod:   r.NonIdempotent,
 	}
 }
 
@@ -40,11 +42,11 @@ func (p *RetryPolicy) MaxAttempts() int { return p.maxAttempts }
 func (p *RetryPolicy) Enabled() bool { return p.maxAttempts > 1 }
 
 // Replayable reports whether req may be sent twice: its method is idempotent (RFC
-// 9110, section 9.2.2) and it has no body. A body streams through and is gone
+// 9110, section 9.2.2), if that is asked for, and it has no body. A body streams through and is gone
 // after the first attempt; sending an empty one in its place is worse than any
 // error.
 func (p *RetryPolicy) Replayable(req *Request) bool {
-	return req.Body == nil && Idempotent(req.Method)
+	return req.Body == nil && (p.anyMethod || Idempotent(req.Method))
 }
 
 // Idempotent reports whether a request with that method may be repeated without

@@ -73,8 +73,8 @@ type Timeouts struct {
 }
 
 // Retry is the policy under which one logical request becomes several attempts.
-// Only a request whose method is idempotent (RFC 9110, section 9.2.2) and that
-// has no body is sent again.
+// Only a request whose method is idempotent (RFC 9110, section 9.2.2), unless told
+// otherwise, and that has no body is sent again.
 type Retry struct {
 	// MaxAttempts counts the first try; 1 switches retry off. Default 1.
 	MaxAttempts int `yaml:"max_attempts"`
@@ -89,6 +89,10 @@ type Retry struct {
 	// Budget bounds retries as a share of requests over the last ten
 	// seconds, so that retries cannot multiply an outage. Default 20%.
 	Budget conf.Ratio `yaml:"budget"`
+	// NonIdempotent lets POST, PATCH and what else is not idempotent be sent
+	// again too, for an upstream that takes the same request twice for one. A
+	// request with a body is sent once all the same. Default false.
+	NonIdempotent bool `yaml:"non_idempotent"`
 }
 
 // Backoff is the wait before attempt n: full jitter over base·2ⁿ⁻², at most Max.

@@ -49,6 +49,11 @@ type Config struct {
 	// Default append.
 	Forwarded ForwardedPolicy `yaml:"forwarded"`
 
+	// Watch has the file that the gateway was started with read anew whenever its
+	// content changes, as SIGHUP does: what can change while the gateway serves does,
+	// the client first of all. Default false.
+	Watch bool `yaml:"watch"`
+
 	// Burn is CPU time to waste on every request, at most 10ms: for tests of
 	// whether an experiment finds a difference that was put in, and for nothing
 	// else. It is turned into a number of rounds once, at the start. Default 0s.
@@ -94,6 +99,15 @@ type CircuitBreaker struct {
 	// FailureRate is the share of failures among successes and failures in
 	// the window from which on the breaker opens. Default 50%.
 	FailureRate conf.Ratio `yaml:"failure_rate"`
+	// ConsecutiveFailures is after how many failures in a row, all in the
+	// window, the breaker opens whatever the rate; 0 leaves it to the rate.
+	// Default 0.
+	ConsecutiveFailures int `yaml:"consecutive_failures"`
+	// FailureOn lists what counts as a failure: connect, reset, timeout,
+	// protocol, "5xx", "429". Other statuses are successes, other errors count
+	// neither way, and nor does a caller who hangs up. Default connect, reset,
+	// timeout, protocol, "5xx".
+	FailureOn []string `yaml:"failure_on"`
 	// MinimumCalls is how many outcomes the window must hold before the rate
 	// means anything. Default 20.
 	MinimumCalls int `yaml:"minimum_calls"`
@@ -120,7 +134,7 @@ func DefaultConfig() Config {
 		Timeouts: s.Timeouts,
 		Retry:    s.Retry,
 		CircuitBreaker: CircuitBreaker{
-			Enabled: true, FailureRate: 0.5, MinimumCalls: 20, Window: 10 * time.Second,
+			Enabled: true, FailureRate: 0.5, FailureOn: breaker.DefaultFailures(), MinimumCalls: 20, Window: 10 * time.Second,
 			OpenFor: 2 * time.Second, HalfOpenCalls: 5,
 		},
 		Limits:    s.Limits,
@@ -167,6 +181,12 @@ func (c CircuitBreaker) Validate() error {
 	var check conf.Check
 	check.That(c.FailureRate > 0 && c.FailureRate <= 1, "failure_rate",
 		"%v cannot be a limit: write a share above 0%% and up to 100%%", c.FailureRate)
+	check.That(c.ConsecutiveFailures >= 0, "consecutive_failures",
+		"%d is negative: write 0 to leave it to failure_rate, or more", c.ConsecutiveFailures)
+	check.That(len(c.FailureOn) > 0, "failure_on", "nothing is a failure: list what is, like connect, or write enabled: false")
+	for i, on := range c.FailureOn {
+		checkWord(&check, fmt.Sprintf("failure_on[%d]", i), on, breaker.FailureWords()...)
+	}
 	check.That(c.MinimumCalls >= 1, "minimum_calls", "%d is too few: write 1 or more", c.MinimumCalls)
 	check.That(c.Window >= breaker.MinimumWindow, "window",
 		"%v is too short to count in: write %v or more", c.Window, breaker.MinimumWindow)

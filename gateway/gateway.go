@@ -36,6 +36,9 @@ type Parts struct {
 	// /-/about.
 	Version                  string
 	AboutClient, AboutServer Library
+	// Succeeds is the gateway that this one takes over from, whose counters it goes
+	// on with; nil for the first.
+	Succeeds *Gateway
 }
 
 // A Gateway passes requests on to one upstream with one client. It is the
@@ -45,6 +48,8 @@ type Gateway struct {
 	hop    *hop
 	layer  clients.Client // the outermost
 	own    *ownPaths
+	ledger *ledger
+	source source
 }
 
 var _ server.Handler = (*Gateway)(nil)
@@ -67,8 +72,11 @@ func New(cfg Config, p Parts) (*Gateway, error) {
 		brk = breaker.New(cfg.breaker(), layer)
 		layer = brk
 	}
-	m := new(meter)
-	h, err := newHop(cfg, layer, m)
+	l, pseudonym := new(ledger), newPseudonym()
+	if before := p.Succeeds; before != nil {
+		l, pseudonym = before.ledger, before.hop.pseudonym
+	}
+	h, err := newHop(cfg, layer, &l.meter, pseudonym)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +84,15 @@ func New(cfg Config, p Parts) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := source{p.Dialer, gate, brk}
+	l.enter(s)
 	return &Gateway{
 		config: cfg,
 		hop:    h,
 		layer:  layer,
-		own:    &ownPaths{about: text, metrics: newRegistry(newCollector(m, p.Dialer, gate, brk))},
+		own:    &ownPaths{about: text, metrics: newRegistry(newCollector(l))},
+		ledger: l,
+		source: s,
 	}, nil
 }
 
@@ -115,7 +127,11 @@ func (g *Gateway) ServerConfig() server.Config {
 }
 
 // Close closes the client: idle connections end, new requests are refused.
-func (g *Gateway) Close() error { return g.layer.Close() }
+func (g *Gateway) Close() error {
+	err := g.layer.Close()
+	g.ledger.leave(g.source)
+	return err
+}
 
 func (c Config) admission() admission.Settings {
 	return admission.Settings{
@@ -126,7 +142,8 @@ func (c Config) admission() admission.Settings {
 func (c Config) breaker() breaker.Settings {
 	b := c.CircuitBreaker
 	return breaker.Settings{
-		FailureRate: float64(b.FailureRate), MinimumCalls: b.MinimumCalls, Window: b.Window,
+		FailureRate: float64(b.FailureRate), ConsecutiveFailures: b.ConsecutiveFailures, FailureOn: b.FailureOn,
+		MinimumCalls: b.MinimumCalls, Window: b.Window,
 		OpenFor: b.OpenFor, HalfOpenCalls: b.HalfOpenCalls, ProbeLimit: c.probeLimit(),
 	}
 }

@@ -107,6 +107,8 @@ gatebench_gateway_breaker_transitions_total{from="closed",to="open"} 0
 gatebench_gateway_breaker_transitions_total{from="half-open",to="closed"} 0
 gatebench_gateway_breaker_transitions_total{from="half-open",to="open"} 0
 gatebench_gateway_breaker_transitions_total{from="open",to="half-open"} 0
+gatebench_gateway_config_reloads_total{outcome="applied"} 0
+gatebench_gateway_config_reloads_total{outcome="refused"} 0
 gatebench_gateway_in_flight 1
 gatebench_gateway_pool_pending 0
 gatebench_gateway_requests_total{code="0",reason="canceled"} 1

@@ -40,7 +40,7 @@ type hop struct {
 	exchanges sync.Pool // of *exchange
 }
 
-func newHop(cfg Config, client clients.Client, m *meter) (*hop, error) {
+func newHop(cfg Config, client clients.Client, m *meter, pseudonym string) (*hop, error) {
 	u, err := parseUpstream(cfg.Upstream)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func newHop(cfg Config, client clients.Client, m *meter) (*hop, error) {
 		preserveHost: cfg.Host == HostPreserve,
 		strip:        cfg.Forwarded == ForwardedStrip,
 		burn:         burn,
-		pseudonym:    pseudonym(),
+		pseudonym:    pseudonym,
 	}
 	h.via = [2]string{"1.0 " + h.pseudonym, "1.1 " + h.pseudonym}
 	h.exchanges.New = func() any {
@@ -68,9 +68,9 @@ func newHop(cfg Config, client clients.Client, m *meter) (*hop, error) {
 	return h, nil
 }
 
-// pseudonym makes up a name for this gateway. It differs from process to process,
+// newPseudonym makes up a name for this gateway. It differs from process to process,
 // so that gateways in a row are not taken for a loop.
-func pseudonym() string {
+func newPseudonym() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return "gatebench-" + hex.EncodeToString(b[:])

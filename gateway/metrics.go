@@ -9,8 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"gatebench/clients"
-	"gatebench/gateway/admission"
 	"gatebench/gateway/breaker"
 	"gatebench/internal/process"
 )
@@ -59,23 +57,21 @@ func (a *tally) each(f func(status int, r reason, n int64)) {
 
 // A collector reads a gateway's counters for Prometheus.
 type collector struct {
-	meter   *meter
-	dialer  *clients.Dialer
-	gate    *admission.Gate  // nil with pool policy library
-	breaker *breaker.Breaker // nil if not enabled
+	ledger *ledger
 
 	requests, inFlight, attempts *prometheus.Desc
 	spent                        *prometheus.Desc
 	opened, open, inUse, pending *prometheus.Desc
 	state, transitions           *prometheus.Desc
+	reloads                      *prometheus.Desc
 }
 
-func newCollector(m *meter, d *clients.Dialer, g *admission.Gate, b *breaker.Breaker) *collector {
+func newCollector(l *ledger) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("gatebench_gateway_"+name, help, labels, nil)
 	}
 	return &collector{
-		meter: m, dialer: d, gate: g, breaker: b,
+		ledger:      l,
 		requests:    desc("requests_total", "Requests by the status sent downstream and the reason if something went wrong. Code 0: nothing was sent.", "code", "reason"),
 		inFlight:    desc("in_flight", "Requests being worked on."),
 		attempts:    desc("upstream_attempts_total", "Tries on the wire, retries included."),
@@ -86,13 +82,14 @@ func newCollector(m *meter, d *clients.Dialer, g *admission.Gate, b *breaker.Bre
 		pending:     desc("pool_pending", "Requests that wait for a place in the pool."),
 		state:       desc("breaker_state", "1 for the state that the breaker is in. An open breaker whose time is over stays open until the next request.", "state"),
 		transitions: desc("breaker_transitions_total", "Changes of the breaker's state.", "from", "to"),
+		reloads:     desc("config_reloads_total", "Configurations that were read while serving, by what became of them.", "outcome"),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.requests, c.inFlight, c.attempts, c.spent, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions,
+		c.requests, c.inFlight, c.attempts, c.spent, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions, c.reloads,
 	} {
 		ch <- d
 	}
@@ -106,48 +103,45 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
-	c.meter.answered.each(func(status int, r reason, n int64) {
+	l := c.ledger
+	l.answered.each(func(status int, r reason, n int64) {
 		counter(c.requests, n, strconv.Itoa(status), r.String())
 	})
-	gauge(c.inFlight, c.meter.inFlight.Load())
-	counter(c.attempts, c.meter.attempts.Load())
-	c.collectTime(ch)
-	counter(c.opened, c.dialer.Opened())
-	gauge(c.open, c.dialer.Open())
-	if c.gate != nil {
-		gauge(c.inUse, int64(c.gate.InUse()))
-		gauge(c.pending, c.gate.Pending())
-	} else {
-		// Nobody counts places then; every request is with the library.
-		gauge(c.inUse, c.meter.inFlight.Load())
-		gauge(c.pending, 0)
+	inFlight := l.inFlight.Load()
+	gauge(c.inFlight, inFlight)
+	counter(c.attempts, l.attempts.Load())
+	counter(c.reloads, l.applied.Load(), "applied")
+	counter(c.reloads, l.refused.Load(), "refused")
+	sum, newest := l.read()
+	c.collectTime(ch, sum)
+	counter(c.opened, sum.opened)
+	gauge(c.open, sum.open)
+	if newest.gate == nil {
+		sum.inUse = inFlight // nobody counts places: every request is with the library
 	}
-	if c.breaker == nil {
+	gauge(c.inUse, sum.inUse)
+	gauge(c.pending, sum.pending)
+	if newest.breaker == nil {
 		return
 	}
-	now := c.breaker.State()
+	now := newest.breaker.State()
 	for _, s := range breaker.States() {
 		gauge(c.state, is(s == now), s.String())
 	}
 	for _, t := range breaker.Transitions() {
-		counter(c.transitions, c.breaker.Count(t), t.From.String(), t.To.String())
+		counter(c.transitions, sum.transitions[t], t.From.String(), t.To.String())
 	}
 }
 
-func (c *collector) collectTime(ch chan<- prometheus.Metric) {
-	var waited time.Duration
-	if c.gate != nil {
-		waited = c.gate.Waited()
-	}
-	connecting := c.dialer.Spent()
+func (c *collector) collectTime(ch chan<- prometheus.Metric, sum totals) {
 	for _, p := range []struct {
 		phase string
 		time.Duration
 	}{
-		{"pool_wait", waited},
-		{"connect", connecting},
-		{"upstream", max(0, time.Duration(c.meter.head.Load())-waited-connecting)},
-		{"relay", time.Duration(c.meter.relay.Load())},
+		{"pool_wait", sum.waited},
+		{"connect", sum.connecting},
+		{"upstream", max(0, time.Duration(c.ledger.head.Load())-sum.waited-sum.connecting)},
+		{"relay", time.Duration(c.ledger.relay.Load())},
 	} {
 		ch <- prometheus.MustNewConstMetric(c.spent, prometheus.CounterValue, p.Seconds(), p.phase)
 	}

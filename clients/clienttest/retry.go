@@ -23,6 +23,7 @@ func retryCases() []testCase {
 		rule("retry-only-listed", "an outcome that retry_on does not list is not tried again", retryOnlyListed),
 		rule("retry-exhausted", "when attempts run out the last answer arrives, with its status, fields and body", retryExhausted),
 		rule("retry-methods", "GET, HEAD, OPTIONS, PUT and DELETE without a body are tried again, POST and PATCH are not (RFC 9110, section 9.2.2; go-resty/resty#777)", retryMethods),
+		rule("retry-any-method", "non_idempotent retries a POST without a body, and never one with a body", retryAnyMethod),
 		rule("retry-no-body", "a request with a body is sent once: its body is gone (go-resty/resty#1156)", retryNoBody),
 		rule("retry-connections", "a retried answer gives its connection back", retryConnections),
 		rule("retry-stalled", "a retried answer whose body does not come is given up, not waited for", retryStalled),
@@ -190,6 +191,21 @@ func retryMethods(c *check) {
 	}
 	u := c.serve(func(p *peer) { _, _ = p.request() })
 	c.fails(c.client(u, retrying(3, "reset")), bodyless("POST", "/"), clients.Reset)
+	c.arrived(u, 1)
+}
+
+func retryAnyMethod(c *check) {
+	whole := func(s *clients.Settings) { s.Retry.NonIdempotent = true }
+	for _, method := range []string{"POST", "PATCH", "GET"} {
+		u := c.always(status(503))
+		resp := c.do(c.client(u, retrying(3, "5xx"), whole), bodyless(method, "/"))
+		c.whole(resp)
+		if resp.Attempts != 3 || len(u.requests()) != 3 {
+			c.errorf("%s: %d attempts, %d arrived, want 3", method, resp.Attempts, len(u.requests()))
+		}
+	}
+	u := c.always(status(503, "X-Reason: busy"))
+	c.answered(c.do(c.client(u, retrying(3, "5xx"), whole), withBody("POST", "/", "12345")), 503)
 	c.arrived(u, 1)
 }
 

@@ -567,6 +567,7 @@ func wrongClients(t *testing.T) map[string]Factory {
 		"retry-only-listed":            keys(func(s *clients.Settings) { s.Retry.RetryOn = []string{"5xx", "429", "connect", "reset", "timeout"} }),
 		"retry-exhausted":              responses(func(r *clients.Response) { r.Fields.Del("X-Reason") }),
 		"retry-methods":                keys(func(s *clients.Settings) { s.Retry.MaxAttempts = 1 }),
+		"retry-any-method":             keys(func(s *clients.Settings) { s.Retry.NonIdempotent = false }),
 		"retry-no-body":                again(busy),
 		"retry-connections":            keys(func(s *clients.Settings) { s.Pool.KeepAlive = false }),
 		"retry-then-slow":              does(cut),

@@ -1,17 +1,18 @@
 // Package breaker gives a failing upstream a rest: a circuit breaker, gobreaker's,
 // as a layer around a client.
 //
-//	         rate ≥ limit, enough calls
+//	  rate ≥ limit, enough calls; or so many failures in a row
 //	closed ────────────────────────────▶ open ◀─────────┐
 //	   ▲                                  │ open_for    │ a probe fails
 //	   │ as many probes succeed           ▼ is over     │
 //	   └────────────────────────────── half-open ───────┘
 //
-// What counts: a failure is a status of 500 and above, or an error that upstream
-// is to blame for (dial, tls, reset, protocol, the timeouts), also one that comes
-// in the middle of a body. Everything else that is answered is a success, 404
-// included. What upstream has no part in counts neither way: a full pool, a caller
-// who hung up or sent rubbish, a message over our own limits.
+// What counts is a setting (see [Settings.FailureOn]). By default a failure is a status
+// of 500 and above, or an error that upstream is to blame for (dial, tls, reset,
+// protocol, the timeouts), also one that comes in the middle of a body. Everything
+// else that is answered is a success, 404 included. An error that is no failure by the
+// setting counts neither way, nor does what upstream has no part in: a full pool, a
+// caller who hung up or sent rubbish, a message over our own limits.
 //
 // While the breaker is closed an outcome counts in the window at the moment it is
 // known. gobreaker alone would count it at the moment the request began, and drop
@@ -60,6 +61,11 @@ type Settings struct {
 	// FailureRate in (0,1] is the share of failures among successes and
 	// failures in the window from which on the breaker opens.
 	FailureRate float64
+	// ConsecutiveFailures is after how many failures in a row, all in the window,
+	// the breaker opens whatever the rate; 0 for the rate alone.
+	ConsecutiveFailures int
+	// FailureOn lists what is a failure, of [FailureWords].
+	FailureOn []string
 	// MinimumCalls is how many outcomes the window must hold before the rate
 	// means anything; at least 1.
 	MinimumCalls int
@@ -124,6 +130,7 @@ func (r *Rejection) Error() string {
 // A Breaker is a client that stops asking the next one while that keeps failing.
 type Breaker struct {
 	next       clients.Client
+	failures   failures
 	gate       *gobreaker.TwoStepCircuitBreaker[struct{}]
 	openFor    time.Duration
 	probeLimit time.Duration
@@ -157,21 +164,8 @@ const (
 	neutral // upstream had no part in it
 )
 
-// verdict is the outcome of an exchange that ended with err, nil for a good end.
-func verdict(err error) outcome {
-	if err == nil {
-		return success
-	}
-	switch clients.KindOf(err) {
-	case clients.Dial, clients.TLS, clients.Reset, clients.Protocol,
-		clients.TimeoutConnect, clients.TimeoutHeader, clients.TimeoutBody:
-		return failure
-	}
-	return neutral
-}
-
 // gobreaker learns of outcomes as errors. The real ones stay out of it, so that
-// what counts is decided in verdict alone.
+// what counts is decided by [failures] alone.
 var (
 	errFailure = errors.New("failure")
 	errNeutral = errors.New("neither success nor failure")
@@ -181,7 +175,7 @@ func (o outcome) err() error { return [...]error{nil, errFailure, errNeutral}[o]
 
 // New returns a closed breaker around next.
 func New(s Settings, next clients.Client) *Breaker {
-	b := &Breaker{next: next, openFor: s.OpenFor, probeLimit: s.ProbeLimit, uploads: make(map[*probe]struct{})}
+	b := &Breaker{next: next, failures: newFailures(s.FailureOn), openFor: s.OpenFor, probeLimit: s.ProbeLimit, uploads: make(map[*probe]struct{})}
 	b.calls.New = func() any {
 		c := &call{b: b}
 		c.end = c.finish
@@ -195,6 +189,9 @@ func New(s Settings, next clients.Client) *Breaker {
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			// Not Counts.Requests: it holds what was excluded.
 			n := c.TotalSuccesses + c.TotalFailures
+			if row := s.ConsecutiveFailures; row > 0 && int(c.ConsecutiveFailures) >= row {
+				return true
+			}
 			return int(n) >= s.MinimumCalls && float64(c.TotalFailures) >= s.FailureRate*float64(n)
 		},
 		OnStateChange: b.changed,
@@ -253,8 +250,8 @@ func (b *Breaker) send(ctx context.Context, req *clients.Request, upload *upload
 	case err != nil && upload.toBlame(err):
 		return nil, neutral, err
 	case err != nil:
-		return nil, verdict(err), err
-	case resp.Status >= 500:
+		return nil, b.failures.verdict(err), err
+	case b.failures.status(resp.Status):
 		return resp, failure, nil
 	}
 	return resp, success, nil
@@ -302,7 +299,7 @@ type call struct {
 func (c *call) finish(err error) {
 	b, began := c.b, c.began
 	b.calls.Put(c)
-	b.record(began, verdict(err))
+	b.record(began, b.failures.verdict(err))
 }
 
 // probe sends req as one of the few that a half-open breaker lets through, and
@@ -331,7 +328,7 @@ func (b *Breaker) probe(ctx context.Context, req *clients.Request, report func(e
 		return resp, nil
 	}
 	p.answered.Store(true)
-	resp.OnEnd(func(err error) { settle(verdict(err)) })
+	resp.OnEnd(func(err error) { settle(b.failures.verdict(err)) })
 	return resp, nil
 }
 

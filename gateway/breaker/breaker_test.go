@@ -31,7 +31,7 @@ func (u upstream) Do(ctx context.Context, r *clients.Request) (*clients.Response
 func (upstream) Close() error { return nil }
 
 var policy = breaker.Settings{
-	FailureRate: 0.5, MinimumCalls: 4, Window: 10 * time.Second,
+	FailureRate: 0.5, FailureOn: breaker.DefaultFailures(), MinimumCalls: 4, Window: 10 * time.Second,
 	OpenFor: 2 * time.Second, HalfOpenCalls: 2, ProbeLimit: 15 * time.Second,
 }
 
@@ -200,6 +200,77 @@ func TestWhatCounts(t *testing.T) {
 	}
 	if got := judge(200, 0, io.ErrClosedPipe); got != neutral {
 		t.Errorf("an error without a kind: verdict %v, want neutral", got)
+	}
+}
+
+// What is a failure is a setting, word by word: what it names opens the breaker, and
+// nothing else does.
+func TestFailureOn(t *testing.T) {
+	type event struct {
+		status int
+		kind   clients.Kind
+		end    error // of the body
+	}
+	events := map[string][]event{
+		"connect":  {{kind: clients.Dial}, {kind: clients.TLS}, {kind: clients.TimeoutConnect}},
+		"reset":    {{kind: clients.Reset}, {status: 200, end: of(clients.Reset)}},
+		"timeout":  {{kind: clients.TimeoutHeader}, {status: 200, end: of(clients.TimeoutBody)}},
+		"protocol": {{kind: clients.Protocol}, {status: 200, end: of(clients.Protocol)}},
+		"5xx":      {{status: 500}, {status: 503}, {status: 599}},
+		"429":      {{status: 429}},
+		"":         {{status: 404}, {kind: clients.Canceled}, {kind: clients.PoolExhausted}},
+	}
+	for _, word := range breaker.FailureWords() {
+		for name, list := range events {
+			for _, e := range list {
+				synctest.Test(t, func(t *testing.T) {
+					s := policy
+					s.FailureOn, s.FailureRate, s.MinimumCalls = []string{word}, 1, 1
+					r := newRig(t, s)
+					_ = r.send(e.status, e.kind, e.end)
+					if opened := r.State() == breaker.Open; opened != (name == word) {
+						t.Errorf("failure_on %s, %+v: opened %v", word, e, opened)
+					}
+				})
+			}
+		}
+	}
+}
+
+// So many failures in a row open it whatever the rate; a success begins anew, what is
+// neither does not, and what is out of the window is forgotten.
+func TestConsecutiveFailures(t *testing.T) {
+	for _, tc := range []struct {
+		outcomes string // o success, x failure, . neutral, _ a pause of two seconds
+		want     breaker.State
+	}{
+		{"oooooooooooooooxxx", breaker.Open},
+		{"oooooooooooooooxx", breaker.Closed},
+		{"oooooooooooooooxxoxx", breaker.Closed},
+		{"oooooooooooooooxx..x", breaker.Open},
+		{"oooooooooooooooxx__x", breaker.Open},
+		{"oooooooooooooooxx______x", breaker.Closed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := policy
+			s.ConsecutiveFailures, s.MinimumCalls = 3, 100
+			r := newRig(t, s)
+			for _, o := range tc.outcomes {
+				switch o {
+				case 'o':
+					r.ok()
+				case 'x':
+					r.fail()
+				case '_':
+					time.Sleep(2 * time.Second)
+				default:
+					_ = r.send(0, clients.Canceled, nil)
+				}
+			}
+			if got := r.State(); got != tc.want {
+				t.Errorf("%s: %v, want %v", tc.outcomes, got, tc.want)
+			}
+		})
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +30,9 @@ func newGateway(w *world) *cobra.Command {
 		Short: "Serve the gateway in front of an upstream",
 		Long: `Serves the gateway section of the file: whichever client it names calls the
 upstream. Ready when /-/healthz answers 200; metrics at /-/metrics, what it is made of
-at /-/about. SIGTERM drains, a second signal ends at once.`,
+at /-/about. SIGTERM drains, a second signal ends at once. SIGHUP has the file read
+anew, and so has a change of it under "watch: true": new requests go to the client that
+it names now, those on their way end with the old one. A file with a mistake is refused.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := w.load(file)
@@ -39,7 +43,7 @@ at /-/about. SIGTERM drains, a second signal ends at once.`,
 			if err != nil {
 				return err
 			}
-			return errors.Join(runGateway(cmd.Context(), w, cfg.Gateway), finish())
+			return errors.Join(runGateway(cmd.Context(), w, file, cfg.Gateway), finish())
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "configuration file (default: none, every value its default)")
@@ -67,17 +71,18 @@ func checked(cfg *config.Config, err error) (*config.Config, error) {
 	return cfg, nil
 }
 
-func runGateway(ctx context.Context, w *world, cfg gateway.Config) error {
+func runGateway(ctx context.Context, w *world, file string, cfg gateway.Config) error {
 	log := slog.New(slog.NewTextHandler(w.stderr, nil))
-	gw, err := assemble(cfg)
+	first, err := assemble(cfg, nil)
 	if err != nil {
 		return exit(exitCannotRun, "%w", err)
 	}
-	sc := gw.ServerConfig()
+	gw := gateway.NewSwitch(first)
+	sc := first.ServerConfig()
 	sc.Log = log
 	srv, err := server.New(sc, gw)
 	if err != nil {
-		return exit(exitCannotRun, "%w", err)
+		return errors.Join(exit(exitCannotRun, "%w", err), gw.Close())
 	}
 	all := &gatewayService{Server: srv, gateway: gw}
 	ln, err := listen(ctx, "gateway", cfg.Listen)
@@ -92,12 +97,16 @@ func runGateway(ctx context.Context, w *world, cfg gateway.Config) error {
 			return errors.Join(err, ln.Close(), all.Close())
 		}
 	}
+	r := &reloader{w: w, file: file, log: log, to: gw, now: cfg}
+	r.seen, _ = os.ReadFile(file)
+	all.reload(ctx, r)
 	return serve(ctx, w.stdout, ln, all, cfg.Timeouts.BodyIdle)
 }
 
 // assemble puts the layers together: the one place that knows both the registry
-// and the gateway.
-func assemble(cfg gateway.Config) (*gateway.Gateway, error) {
+// and the gateway. before is the gateway that this one takes over from, nil for the
+// first.
+func assemble(cfg gateway.Config, before *gateway.Gateway) (*gateway.Gateway, error) {
 	entry, ok := registry.Lookup(cfg.Client)
 	if !ok {
 		return nil, errors.New("there is no client " + cfg.Client)
@@ -113,6 +122,7 @@ func assemble(cfg gateway.Config) (*gateway.Gateway, error) {
 		Version:     version(),
 		AboutClient: aboutClient(entry),
 		AboutServer: aboutServer(cfg.Server),
+		Succeeds:    before,
 	})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
@@ -167,9 +177,17 @@ func moduleVersion(module string) string {
 // gatewayService is the main port with what has to end beside it.
 type gatewayService struct {
 	*server.Server
-	gateway *gateway.Gateway
+	gateway *gateway.Switch
 	admin   *server.Server // nil without admin.listen
 	served  chan error
+	stop    context.CancelFunc // of the reloads, nil before them
+	reloads sync.WaitGroup
+}
+
+// reload has r reload until ctx ends, which is before the gateway closes.
+func (g *gatewayService) reload(ctx context.Context, r *reloader) {
+	ctx, g.stop = context.WithCancel(ctx)
+	g.reloads.Go(func() { r.run(ctx) })
 }
 
 func (g *gatewayService) serveAdmin(ctx context.Context, sc server.Config, addr string, stdout io.Writer) error {
@@ -189,6 +207,10 @@ func (g *gatewayService) serveAdmin(ctx context.Context, sc server.Config, addr 
 // Close ends what Shutdown left: the client, and the own paths, which stay that
 // long so that draining can be watched.
 func (g *gatewayService) Close() error {
+	if g.stop != nil {
+		g.stop()
+		g.reloads.Wait()
+	}
 	err := errors.Join(g.Server.Close(), g.gateway.Close())
 	if g.admin != nil {
 		err = errors.Join(err, g.admin.Close(), <-g.served)

@@ -26,6 +26,7 @@ const patience = time.Minute
 type command struct {
 	t      *testing.T
 	addr   string // of its listener
+	file   string // its configuration
 	stop   context.CancelFunc
 	done   chan int // its exit code
 	stderr *lockedBuffer
@@ -42,7 +43,7 @@ func start(t *testing.T, kind, yaml string, env ...string) *command {
 	env = append(env, "GATEBENCH_"+strings.ToUpper(kind)+"_LISTEN=127.0.0.1:0")
 	ctx, stop := context.WithCancel(context.Background())
 	out, in := io.Pipe()
-	c := &command{t: t, stop: stop, done: make(chan int, 1), stderr: new(lockedBuffer)}
+	c := &command{t: t, file: file, stop: stop, done: make(chan int, 1), stderr: new(lockedBuffer)}
 	go func() {
 		code := cli.Run(ctx, []string{kind, "-f", file}, env, in, c.stderr)
 		_ = in.Close()

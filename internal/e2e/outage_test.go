@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"gatebench/clients/registry"
+	"gatebench/loadtest/load"
 	"gatebench/loadtest/result"
 	"gatebench/loadtest/sut"
 	"gatebench/server"
@@ -50,10 +55,11 @@ func breakBackend(t *testing.T, backend *command, faults string) {
 	}
 }
 
-// metricsOf reads a command's metrics.
+// metricsOf reads a command's metrics, and leaves no connection behind.
 func metricsOf(t *testing.T, c *command, path string) sut.Metrics {
 	t.Helper()
-	_, text := get(t, newClient(t), "http://"+c.addr+path)
+	once := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	_, text := get(t, once, "http://"+c.addr+path)
 	m, err := sut.ParseMetrics([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +204,99 @@ gateway:
 			}
 		}
 	})
+}
+
+// Where an attempt fails with a chance of its own, requests take the attempts that follow
+// from it, whichever client makes them: of n at most, (1−pⁿ)/(1−p) each, and pⁿ of them
+// fail for good. Counted on the wire.
+func TestAttemptsFollowFromTheChanceOfFailure(t *testing.T) {
+	const (
+		p, n     = 0.4, 3
+		requests = 2000
+	)
+	onEachClient(t, func(t *testing.T, client string) {
+		var wire atomic.Int64
+		rng := rand.New(rand.NewPCG(42, 1))
+		var mu sync.Mutex
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			wire.Add(1)
+			mu.Lock()
+			failed := rng.Float64() < p
+			mu.Unlock()
+			if failed {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}))
+		defer upstream.Close()
+		gateway := startGateway(t, upstream.Listener.Addr().String(), fmt.Sprintf(`
+gateway:
+  client: %s
+  retry: {max_attempts: %d, retry_on: ["5xx"], budget: 100%%, backoff: {base: 0s, max: 0s}}
+  circuit_breaker: {enabled: false}
+`, client, n))
+		lost := askFor(t, gateway, requests)
+		attempts := 0.0
+		for i := range n {
+			attempts += math.Pow(p, float64(i))
+		}
+		// Three standard errors of as many requests.
+		var square float64
+		for k := 1; k <= n; k++ {
+			share := math.Pow(p, float64(k-1))
+			if k < n {
+				share *= 1 - p
+			}
+			square += share * float64(k*k)
+		}
+		within := 3 * math.Sqrt((square-attempts*attempts)/requests)
+		if got := float64(wire.Load()) / requests; math.Abs(got-attempts) > within {
+			t.Errorf("%v attempts a request, want %v ± %v", got, attempts, within)
+		}
+		ends := math.Pow(p, n)
+		if got := float64(lost) / requests; math.Abs(got-ends) > 3*math.Sqrt(ends*(1-ends)/requests) {
+			t.Errorf("%v of the requests fail for good, want %v", got, ends)
+		}
+		if counted, _ := metricsOf(t, gateway, "/-/metrics").Sum("gatebench_gateway_upstream_attempts_total"); counted != float64(wire.Load()) {
+			t.Errorf("the gateway counts %v attempts, on the wire are %d", counted, wire.Load())
+		}
+	})
+}
+
+// In an outage a budget of b leaves a request 1 + b attempts, however many are allowed.
+func TestBudgetBoundsTheStorm(t *testing.T) {
+	const requests = 500
+	onEachClient(t, func(t *testing.T, client string) {
+		backend := startBackend(t, "")
+		gateway := startGateway(t, backend.addr, fmt.Sprintf(`
+gateway:
+  client: %s
+  retry: {max_attempts: 5, retry_on: ["5xx"], budget: 20%%, backoff: {base: 0s, max: 0s}}
+  circuit_breaker: {enabled: false}
+`, client))
+		breakBackend(t, backend, `{"status": 503}`)
+		if lost := askFor(t, gateway, requests); lost != requests {
+			t.Errorf("%d of %d requests fail", lost, requests)
+		}
+		// Ten retries are granted to start with.
+		if n := arrived(t, backend); n < 1.18*requests || n > 1.2*requests+10 {
+			t.Errorf("%v attempts for %d requests", n, requests)
+		}
+	})
+}
+
+// askFor sends requests from eight callers at once, and returns how many got 503.
+func askFor(t *testing.T, gateway *command, requests int) (lost int64) {
+	t.Helper()
+	p := load.DefaultProfile()
+	p.Executor, p.VUs, p.Iterations, p.Timeout = load.SharedIterations, 8, int64(requests), patience
+	s, err := load.Run(t.Context(), load.Target{URL: "http://" + gateway.addr + "/product"}, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Requests.OK+s.Statuses["503"] != int64(requests) {
+		t.Fatalf("%+v %v", s.Requests, s.Errors)
+	}
+	return s.Statuses["503"]
 }
 
 // runPlan carries out a plan without duet and sentinel as a process, and returns its

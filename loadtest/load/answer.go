@@ -27,6 +27,7 @@ type answer struct {
 	status int
 	body   int64 // bytes, framing not included
 	reuse  bool  // the connection can carry another request
+	later  bool  // it asks to come back later: Retry-After
 }
 
 // answers reads responses off one connection. It keeps nothing of them, so after
@@ -63,7 +64,7 @@ func (a *answers) next(noBody bool) (answer, error) {
 		if h.status >= 200 {
 			a.phase = readingBody
 			n, err := a.body(h, noBody)
-			return answer{status: h.status, body: n, reuse: h.persistent(noBody) && a.buffered() == 0}, err
+			return answer{status: h.status, body: n, reuse: h.persistent(noBody) && a.buffered() == 0, later: h.later}, err
 		}
 		if h.status == http.StatusSwitchingProtocols {
 			return answer{}, protocolError("101 without having been asked")
@@ -103,6 +104,7 @@ type head struct {
 	chunked   bool
 	close     bool
 	keepAlive bool
+	later     bool // with a Retry-After; no part of the framing
 }
 
 // framed reports whether the body, if any, ends before the connection does.
@@ -216,12 +218,14 @@ func (h *head) field(line []byte) error {
 	if colon <= 0 || line[0] == ' ' || line[0] == '\t' || line[colon-1] == ' ' || line[colon-1] == '\t' {
 		return protocolError("bad field line")
 	}
-	// The length alone tells most fields from the three that matter.
+	// The length alone tells most fields from the four that matter.
 	switch name := line[:colon]; len(name) {
 	case len("Connection"):
 		if equalFold(name, "connection") {
 			h.connection(line[colon+1:])
 		}
+	case len("Retry-After"):
+		h.later = h.later || equalFold(name, "retry-after")
 	case len("Content-Length"):
 		if equalFold(name, "content-length") {
 			n, ok := parseLength(bytes.Trim(line[colon+1:], " \t"))

@@ -19,6 +19,7 @@ const (
 	timeout     class = "timeout"     // no whole answer within the timeout
 	cut         class = "cut"         // in flight when the run ended, and not answered in the wait after it
 	protocol    class = "protocol"    // an answer that is not HTTP/1.1
+	rejected    class = "rejected"    // turned away: 503 with Retry-After, as a breaker or a server that sheds load answers
 	badStatus   class = "status"      // answered with 400 or above, or with another status than was to be
 	badAnswer   class = "check"       // the right status, and a field or body that is not as it was to be
 	tlsFailure  class = "tls"         // no handshake, or a certificate that is not trusted

@@ -341,6 +341,41 @@ func TestQuickErrorsAndTimeoutsBendNothing(t *testing.T) {
 	})
 }
 
+// What is turned away by a 503 with Retry-After is counted apart and is no part of the
+// times; a 503 without it is an error like any other, and one that was asked for is ok.
+func TestRejectedRequestsStandApart(t *testing.T) {
+	const turnedAway = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n"
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{script: func(i int64) string {
+			if i%2 == 0 {
+				return turnedAway
+			}
+			time.Sleep(10 * time.Millisecond)
+			return answer200
+		}}
+		p := profile(Profile{Executor: SharedIterations, VUs: 1, Iterations: 100})
+		_, s := loadPipes(t, t.Context(), p, server)
+		if diff := cmp.Diff(Requests{Planned: 100, Sent: 100, Completed: 100, OK: 50, Failed: 50, Rejected: 50}, s.Requests); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]int64{"rejected": 50}, s.Errors); diff != "" {
+			t.Error(diff)
+		}
+		near(t, "p99, ms", *s.ResponseTime.P99, 10, .01)
+		near(t, "mean, ms", s.ResponseTime.Mean, 10, .01)
+		near(t, "mean service time, ms", s.ServiceTime.Mean, 10, .01)
+		near(t, "goodput / throughput", s.Goodput/s.Throughput, .5, .01)
+		if len(s.ResponseTime.AtLeast) > 0 {
+			t.Errorf("bounds %v", s.ResponseTime.AtLeast)
+		}
+
+		server.script = func(int64) string { return answer503 }
+		if _, s = loadPipes(t, t.Context(), p, server); s.Requests.Rejected != 0 || s.Errors["status"] != 100 {
+			t.Errorf("503 alone: %+v, %v", s.Requests, s.Errors)
+		}
+	})
+}
+
 func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	for _, p := range []Profile{
 		{Executor: ConstantVUs, VUs: 10, Duration: time.Hour},

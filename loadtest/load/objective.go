@@ -44,6 +44,7 @@ var figures = map[string]struct {
 	"mean":       {duration, quantileOf("mean", func(t *Times) *float64 { return &t.Mean })},
 	"max":        {duration, quantileOf("max", func(t *Times) *float64 { return &t.Max })},
 	"errors":     {share, func(s *Summary) (float64, bool, bool) { return part(s.Requests.Failed, s.Requests.Sent) }},
+	"rejected":   {share, func(s *Summary) (float64, bool, bool) { return part(s.Requests.Rejected, s.Requests.Sent) }},
 	"dropped":    {share, func(s *Summary) (float64, bool, bool) { return part(s.Requests.Dropped, s.Requests.Planned) }},
 	"throughput": {rate, func(s *Summary) (float64, bool, bool) { return s.Throughput, false, s.Seconds > 0 }},
 	"goodput":    {rate, func(s *Summary) (float64, bool, bool) { return s.Goodput, false, s.Seconds > 0 }},

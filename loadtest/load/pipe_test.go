@@ -129,7 +129,7 @@ func balanced(t *testing.T, s *Summary) {
 		t.Errorf("counts do not add up: %+v", r)
 	case classes != r.Failed:
 		t.Errorf("%d failed, but the classes hold %v", r.Failed, s.Errors)
-	case statuses != r.Completed || r.Completed != r.OK+s.Errors["status"]+s.Errors["check"]:
+	case statuses != r.Completed || r.Completed != r.OK+s.Errors["status"]+s.Errors["check"]+r.Rejected:
 		t.Errorf("%d completed, but the statuses hold %v", r.Completed, s.Statuses)
 	case s.Censored < s.Errors["timeout"]+s.Errors["cut"] || s.Censored > s.Errors["timeout"]+s.Errors["cut"]+r.Dropped:
 		t.Errorf("%d censored of %+v", s.Censored, r)

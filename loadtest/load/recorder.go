@@ -87,7 +87,7 @@ func (d *distribution) ranked(rank int64) time.Duration {
 type shard struct {
 	mu       sync.Mutex
 	response tally
-	service  distribution // of all that were sent, whatever became of them
+	service  distribution // of all that were sent and not rejected, whatever became of them
 	lag      distribution
 
 	statuses [1000]int64
@@ -185,7 +185,9 @@ func (s *shard) answer(e *engine, x sample) {
 func (s *shard) measure(e *engine, x sample) {
 	response := x.done - x.due
 	s.response.record(x.class, response)
-	s.service.record(x.done - x.sent)
+	if x.class != rejected {
+		s.service.record(x.done - x.sent)
+	}
 	s.lag.record(x.sent - x.due)
 	s.series.record(x.sent-e.from, x.done-e.from, response, x.class)
 	s.bytes += x.body

@@ -25,8 +25,8 @@ func (g *group) merge(o *group) {
 
 // requests are the counts, given what was dropped; they go into the times.
 func (g *group) requests(lost *distribution) Requests {
-	sent := g.count()
-	r := Requests{Sent: sent, Completed: g.completed, OK: g.ok.count(), Failed: sent - g.ok.count()}
+	sent := g.count() + g.rejected
+	r := Requests{Sent: sent, Completed: g.completed, OK: g.ok.count(), Failed: sent - g.ok.count(), Rejected: g.rejected}
 	if lost != nil {
 		r.Dropped = lost.count()
 		g.censored.merge(lost)

@@ -34,13 +34,14 @@ type Summary struct {
 	Goodput    float64 `json:"goodput"`
 
 	// ResponseTime runs from the due time: the headline. It is over all requests
-	// that were due. One that timed out, was cut or was dropped stands in it
+	// that were due and were not turned away (rejected). One that timed out, was cut or was dropped stands in it
 	// with its age, and its true time is longer; one that ended in an error has
 	// a time without end. So quick errors and early
 	// timeouts cannot flatter a quantile. Null where no request has a time.
 	ResponseTime *Times `json:"response_time"`
 	// ServiceTime runs from the moment of sending, connecting included where it
-	// was needed. It is over all sent requests, those that failed at their age.
+	// was needed. It is over all sent requests but the rejected, those that failed at
+	// their age.
 	ServiceTime *Times `json:"service_time"`
 
 	// OKResponseTime is the response time of ok requests alone: it stands
@@ -102,6 +103,7 @@ type Requests struct {
 	Completed int64 `json:"completed"` // a full response of any status
 	OK        int64 `json:"ok"`        // completed, and every check passed
 	Failed    int64 `json:"failed"`    // sent and not ok
+	Rejected  int64 `json:"rejected"`  // of failed: turned away by a 503 with Retry-After
 	Dropped   int64 `json:"dropped"`   // due, never started
 }
 
@@ -234,14 +236,14 @@ func (e *engine) summary() *Summary {
 	for _, s := range e.shards {
 		all.merge(s)
 	}
-	ok, sent := all.response.ok.count(), all.service.count()
+	ok, sent := all.response.ok.count(), all.service.count()+all.response.rejected
 	s := &Summary{
 		Schema:      SummarySchema,
 		Executor:    e.p.Executor,
 		Interrupted: e.stopped.Load() != 0,
 		Requests: Requests{
 			Planned: sent + e.dropped, Sent: sent, Completed: all.completed,
-			OK: ok, Failed: sent - ok, Dropped: e.dropped,
+			OK: ok, Failed: sent - ok, Rejected: all.response.rejected, Dropped: e.dropped,
 		},
 		ServiceTime:       all.service.times(),
 		OKResponseTime:    all.response.ok.times(),

@@ -9,14 +9,15 @@ import (
 //
 //	ok        answered, and every check passed: a time
 //	censored  given up while they waited (timed out, cut, dropped): longer than that
-//	errors    refused, reset, 503, …: no answer ever, a time without end
+//	errors    refused, reset, 500, …: no answer ever, a time without end
+//	rejected  turned away without being tried: counted, and no part of the times
 //
 // A quantile over all of them cannot be flattered by quick errors nor by giving up
 // early. Where its rank lies among those that have no time, all that is known is
 // that it is at least the largest time seen.
 type tally struct {
-	ok, censored distribution
-	errors       int64
+	ok, censored     distribution
+	errors, rejected int64
 }
 
 func (t *tally) record(c class, d time.Duration) {
@@ -25,6 +26,8 @@ func (t *tally) record(c class, d time.Duration) {
 		t.ok.record(d)
 	case timeout, cut:
 		t.censored.record(d)
+	case rejected:
+		t.rejected++
 	default:
 		t.errors++
 	}
@@ -34,8 +37,10 @@ func (t *tally) merge(o *tally) {
 	t.ok.merge(&o.ok)
 	t.censored.merge(&o.censored)
 	t.errors += o.errors
+	t.rejected += o.rejected
 }
 
+// count is of those that the times are over.
 func (t *tally) count() int64 { return t.ok.count() + t.censored.count() + t.errors }
 
 // closeEnough is when a value and a bound below it are the same figure: the

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -116,6 +117,8 @@ func (u *user) inspect(k *checks) {
 func (u *user) checked(k *kind, a answer) outcome {
 	out := outcome{answer: a}
 	switch {
+	case a.later && a.status == http.StatusServiceUnavailable && k.status != a.status:
+		out.class = rejected
 	case k.status == 0 && a.status >= 400, k.status != 0 && a.status != k.status:
 		out.class = badStatus
 	case k.checks != nil:

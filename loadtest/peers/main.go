@@ -1,11 +1,12 @@
 // Command peers holds the project to what is known. It measures the load engine beside
 // the tools that people know: what a request costs (bench), and whether the figures are
 // true (truth). And it has the program judge experiments whose answer was put in
-// (verdict): arms that are identical, a known dose of CPU time, a known tail. It prints
-// a table with pass or fail in every row, in Markdown, and ends with 1 if a row failed.
+// (verdict): arms that are identical, a known dose of CPU time, a known tail. And it
+// switches the client of a gateway under load (switch). It prints a table with pass or fail in every row, in Markdown, and ends with 1 if a row failed.
 //
 //	go run ./loadtest/peers bench [-short] [-tools DIR]
 //	go run ./loadtest/peers truth [-short] [-tools DIR] [omission] [queueing] [poisson] [deck] [agreement] [faults]
+//	go run ./loadtest/peers switch
 //	go run ./loadtest/peers verdict [-runs N] [-seed S] [-append FILE] [identical] [dose] [tail]
 //
 // Twenty pairs of identical arms take 22 minutes; in pieces of two runs each:
@@ -43,7 +44,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("what? bench, truth or verdict")
+		return fmt.Errorf("what? bench, truth, verdict or switch")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	short := flags.Bool("short", false, "short runs and few rounds: to see that all of it works, not to believe")
@@ -71,7 +72,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		return t.verdict()
 	}
-	b, err := newBench(ctx, *binary, *tools, *short)
+	need := []string{"hey", "vegeta", "fortio", "wrk", "ab"}
+	if args[0] == "switch" {
+		need = nil
+	}
+	b, err := newBench(ctx, *binary, *tools, *short, need)
 	if err != nil {
 		return err
 	}
@@ -79,10 +84,12 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "bench":
 		err = b.speed(ctx, t)
+	case "switch":
+		err = b.switching(ctx, t)
 	case "truth":
 		err = b.truth(ctx, t, flags.Args())
 	default:
-		return fmt.Errorf("%q is neither bench, truth nor verdict", args[0])
+		return fmt.Errorf("%q is neither bench, truth, verdict nor switch", args[0])
 	}
 	if err != nil {
 		return err

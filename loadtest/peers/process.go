@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +34,7 @@ var modules = map[string]string{
 // packages are the peers that Debian has.
 var packages = map[string]string{"wrk": "wrk", "ab": "apache2-utils"}
 
-func newBench(ctx context.Context, gatebench, tools string, short bool) (*bench, error) {
+func newBench(ctx context.Context, gatebench, tools string, short bool, need []string) (*bench, error) {
 	path, err := filepath.Abs(gatebench)
 	if err != nil {
 		return nil, err
@@ -47,9 +48,15 @@ func newBench(ctx context.Context, gatebench, tools string, short bool) (*bench,
 	}
 	b := &bench{gatebench: path, self: self, short: short, peers: map[string]string{}}
 	for name, module := range modules {
+		if !slices.Contains(need, name) {
+			continue
+		}
 		b.peers[name] = install(ctx, filepath.Join(tools, name), "go", "install", module)
 	}
 	for name, pkg := range packages {
+		if !slices.Contains(need, name) {
+			continue
+		}
 		b.peers[name] = install(ctx, "/usr/bin/"+name, "apt-get", "install", "-y", "--no-install-recommends", pkg)
 	}
 	return b, nil
