@@ -78,7 +78,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"internal/cli": {
 		ours: "backend clients clients/registry gateway internal/conf internal/config internal/doctor " +
 			"loadtest/experiment loadtest/load loadtest/report loadtest/result server",
-		theirs: "github.com/spf13/cobra golang.org/x/term",
+		theirs: "github.com/mattn/go-runewidth github.com/spf13/cobra golang.org/x/term",
 	},
 }
 

@@ -187,7 +187,11 @@ type gatewayService struct {
 // reload has r reload until ctx ends, which is before the gateway closes.
 func (g *gatewayService) reload(ctx context.Context, r *reloader) {
 	ctx, g.stop = context.WithCancel(ctx)
-	g.reloads.Go(func() { r.run(ctx) })
+	hangUp, stop := onHangUp()
+	g.reloads.Go(func() {
+		defer stop()
+		r.run(ctx, hangUp)
+	})
 }
 
 func (g *gatewayService) serveAdmin(ctx context.Context, sc server.Config, addr string, stdout io.Writer) error {

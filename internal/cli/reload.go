@@ -28,11 +28,15 @@ type reloader struct {
 	seen []byte // the file, as it was read last
 }
 
-// run reloads on SIGHUP, and when a watched file has changed, until ctx ends.
-func (r *reloader) run(ctx context.Context) {
-	hangUp := make(chan os.Signal, 1)
+// onHangUp hears of SIGHUP, which would end the process otherwise, until stop is called.
+func onHangUp() (hangUp chan os.Signal, stop func()) {
+	hangUp = make(chan os.Signal, 1)
 	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
+	return hangUp, func() { signal.Stop(hangUp) }
+}
+
+// run reloads on hangUp, and when a watched file has changed, until ctx ends.
+func (r *reloader) run(ctx context.Context, hangUp <-chan os.Signal) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
 
 	"gatebench/loadtest/experiment"
 	"gatebench/loadtest/result"
@@ -21,20 +24,26 @@ type view struct {
 	size func() (columns, rows int)
 	now  func() time.Time
 
+	// What the run tells, in a moment and without a look at the terminal: one that
+	// is stopped (Ctrl-S) or slow holds the drawing up, and never the run.
 	mu    sync.Mutex
 	plan  experiment.Plan
 	event experiment.Event
 	rows  map[string]*viewRow
-
-	shown []string // on the screen now
-	drawn time.Time
 	stale bool
+
+	shown []string // on the screen now; of the goroutine that draws
 	done  chan struct{}
-	tick  sync.WaitGroup
+	drawn chan struct{} // closed when nothing more is drawn
 }
 
-// frameEvery bounds what drawing costs: four frames a second.
-const frameEvery = 250 * time.Millisecond
+const (
+	// frameEvery bounds what drawing costs: four frames a second.
+	frameEvery = 250 * time.Millisecond
+	// patience is how long a terminal may take over the last frame. One that takes
+	// longer keeps it.
+	patience = time.Second
+)
 
 // viewRow is what is known of an arm.
 type viewRow struct {
@@ -55,49 +64,41 @@ type cell struct {
 }
 
 func newView(w io.Writer, plan experiment.Plan, size func() (columns, rows int)) *view {
-	v := &view{w: w, size: size, now: time.Now, plan: plan, rows: map[string]*viewRow{}, done: make(chan struct{})}
+	v := &view{w: w, size: size, now: time.Now, plan: plan, rows: map[string]*viewRow{}, done: make(chan struct{}), drawn: make(chan struct{})}
 	for _, a := range plan.Arms {
 		v.rows[a.Name] = &viewRow{blocks: map[int]cell{}}
 	}
 	return v
 }
 
-// start draws by itself from now on, where something changed.
+// start draws from now on, where something has changed.
 func (v *view) start() {
-	v.tick.Go(func() {
+	go func() {
+		defer close(v.drawn)
 		ticker := time.NewTicker(frameEvery)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				v.mu.Lock()
-				if v.stale {
-					v.draw()
-				}
-				v.mu.Unlock()
+				v.draw()
 			case <-v.done:
+				columns, _ := v.size()
+				_, _ = io.WriteString(v.w, v.erase(columns))
+				v.shown = nil
 				return
 			}
 		}
-	})
+	}()
 }
 
-// end takes the frame off the screen.
+// end takes the frame off the screen, if the terminal takes that.
 func (v *view) end() {
 	close(v.done)
-	v.tick.Wait()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	columns, _ := v.size()
-	_, _ = io.WriteString(v.w, v.erase(columns))
-	v.shown = nil
-}
-
-// changed has the next frame drawn: at once, if the last one is old enough.
-func (v *view) changed() {
-	v.stale = true
-	if v.now().Sub(v.drawn) >= frameEvery {
-		v.draw()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-v.drawn:
+	case <-timer.C:
 	}
 }
 
@@ -112,8 +113,7 @@ func (v *view) step(e experiment.Event) {
 	for _, r := range v.rows {
 		r.rate, r.share, r.live, r.before = 0, 0, experiment.Live{}, experiment.Live{}
 	}
-	v.event = e
-	v.changed()
+	v.event, v.stale = e, true
 }
 
 func (r *viewRow) take(t result.Trial) {
@@ -143,18 +143,32 @@ func (v *view) load(l experiment.Live) {
 	if wall := r.seen.Sub(r.then).Seconds(); r.before.GatewayCPU > 0 && wall > 0 {
 		r.share = (l.GatewayCPU - r.before.GatewayCPU).Seconds() / wall
 	}
-	v.changed()
+	v.stale = true
 }
 
-// draw replaces the frame.
+// draw replaces the frame, if there is anything new.
 func (v *view) draw() {
 	columns, rows := v.size()
-	lines := v.frame(columns)
+	lines, ok := v.news(columns)
+	if !ok {
+		return
+	}
 	if rows > 1 && len(lines) > rows-1 {
 		lines = lines[:rows-1]
 	}
 	_, _ = io.WriteString(v.w, v.erase(columns)+strings.Join(lines, "\n")+"\n") // a terminal that is gone is no reason to stop
-	v.shown, v.drawn, v.stale = lines, v.now(), false
+	v.shown = lines
+}
+
+// news is the next frame; ok is false where it would be the last one again.
+func (v *view) news(columns int) (lines []string, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.stale {
+		return nil, false
+	}
+	v.stale = false
+	return v.frame(columns), true
 }
 
 // erase takes off what is shown, on a terminal that may be narrower by now and have
@@ -162,7 +176,7 @@ func (v *view) draw() {
 func (v *view) erase(columns int) string {
 	up := 0
 	for _, l := range v.shown {
-		up += max(1, (len([]rune(l))+columns-1)/max(1, columns))
+		up += max(1, (runewidth.StringWidth(l)+columns-1)/max(1, columns))
 	}
 	if up == 0 {
 		return ""
@@ -175,7 +189,7 @@ func (v *view) frame(columns int) []string {
 	lines := []string{v.stage(), v.moment(), v.left()}
 	name := 8
 	for _, a := range v.plan.Arms {
-		name = max(name, len([]rune(a.Name)))
+		name = max(name, runewidth.StringWidth(clean(a.Name)))
 	}
 	name = min(name, max(10, columns/3))
 	blocks := max(v.plan.Blocks, v.event.Blocks)
@@ -292,20 +306,24 @@ func shortFigure(x *float64) string {
 
 // pad fills up with blanks, or cuts.
 func pad(s string, width int) string {
-	s = cut(s, width)
-	return s + strings.Repeat(" ", max(0, width-len([]rune(s))))
+	return runewidth.FillRight(cut(s, width), width)
 }
 
-// cut leaves no control character: names are anybody's.
+// cut keeps to a number of columns, of which a wide character takes two.
 func cut(s string, width int) string {
-	rs := []rune(strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s))
-	if len(rs) > width && width > 0 {
-		return string(rs[:width-1]) + "…"
+	if s = clean(s); width <= 0 {
+		return s
 	}
-	return string(rs)
+	return runewidth.Truncate(s, width, "…")
+}
+
+// clean leaves nothing that moves the cursor or turns the direction of writing: names
+// are anybody's.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
 
 	"gatebench/loadtest/experiment"
 	"gatebench/loadtest/load"
@@ -55,7 +57,7 @@ func TestFramesFitTheTerminal(t *testing.T) {
 			halfway(v)
 			got := strings.Join(v.frame(columns), "\n") + "\n"
 			for _, l := range strings.Split(got, "\n") {
-				if n := len([]rune(l)); n >= columns {
+				if n := runewidth.StringWidth(l); n >= columns {
 					t.Errorf("a line of %d in %d columns: %q", n, columns, l)
 				}
 			}
@@ -120,12 +122,16 @@ func TestTheViewSurvivesAResize(t *testing.T) {
 			sc.write(t, out.String())
 			out.Reset()
 		}
+		v.start()
 		halfway(v)
+		time.Sleep(frameEvery)
+		synctest.Wait()
 		see()
 		for _, columns := range []int{40, 120, 60} {
 			sc.resize(t, columns)
-			time.Sleep(frameEvery)
 			v.step(v.event)
+			time.Sleep(frameEvery)
+			synctest.Wait()
 			see()
 			want := append([]string{"$ gatebench run quick"}, v.frame(columns)...)
 			if diff := cmp.Diff(want, sc.lines); diff != "" {
@@ -148,12 +154,11 @@ func TestAtMostFourFramesASecond(t *testing.T) {
 		for range 1000 { // two seconds of news
 			v.load(experiment.Live{Arm: "resty"})
 			time.Sleep(2 * time.Millisecond)
-			v.mu.Lock()
+			synctest.Wait()
 			if out.Len() > 0 {
 				frames++
 			}
 			out.Reset()
-			v.mu.Unlock()
 		}
 		v.end()
 		if frames < 4 || frames > 9 {
@@ -165,7 +170,80 @@ func TestAtMostFourFramesASecond(t *testing.T) {
 func TestAShortTerminalShowsTheTop(t *testing.T) {
 	v, out := viewed(func() (int, int) { return 80, 4 })
 	v.step(experiment.Event{Phase: "duet", Blocks: 8})
+	v.draw()
 	if n := strings.Count(out.String(), "\n"); n != 3 {
 		t.Errorf("%d lines on a terminal of 4", n)
 	}
+}
+
+// A terminal that is stopped, or gone slow, holds up the drawing and nothing else: the
+// run's own calls return, and so does its end.
+func TestAStoppedTerminalStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan struct{})
+		v, _ := viewed(func() (int, int) { return 80, 24 })
+		v.w = writerFunc(func(b []byte) (int, error) {
+			<-stopped
+			return len(b), nil
+		})
+		v.start()
+		halfway(v)
+		time.Sleep(10 * frameEvery) // a frame is on its way, and stays there
+		begin := time.Now()
+		halfway(v)
+		if took := time.Since(begin) - frameEvery; took > 0 { // halfway itself takes one
+			t.Errorf("the run waited %v for the terminal", took)
+		}
+		v.end()
+		if took := time.Since(begin) - frameEvery; took > patience {
+			t.Errorf("the end waited %v", took)
+		}
+		close(stopped)
+		<-v.drawn
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (w writerFunc) Write(b []byte) (int, error) { return w(b) }
+
+// Wide characters take two columns, combining ones none, and what would move the cursor
+// or turn the line round is a blank.
+func TestCutCountsColumns(t *testing.T) {
+	for _, tt := range []struct {
+		in    string
+		width int
+		want  string
+	}{
+		{"fasthttp", 8, "fasthttp"},
+		{"fasthttp", 5, "fast…"},
+		{"客户端甲", 8, "客户端甲"},
+		{"客户端甲", 7, "客户端…"},
+		{"客户端甲", 6, "客户…"},
+		{"e\u0301te\u0301", 3, "e\u0301te\u0301"},
+		{"a\u202eb\x1b[2Jc", 20, "a b [2Jc"},
+	} {
+		if got := cut(tt.in, tt.width); got != tt.want {
+			t.Errorf("%q in %d columns: %q, want %q", tt.in, tt.width, got, tt.want)
+		}
+		if got := runewidth.StringWidth(pad(tt.in, 10)); got != 10 {
+			t.Errorf("%q padded to 10 takes %d", tt.in, got)
+		}
+	}
+}
+
+// BenchmarkFrame is a frame of a large experiment: four of them a second may cost a
+// hundredth of a core, 2.5 ms each.
+func BenchmarkFrame(b *testing.B) {
+	p := experiment.Plan{Name: "large", Blocks: 20, Duet: experiment.Duet{Duration: time.Second}, Profiles: []experiment.Profile{{Name: "steady"}}}
+	for i := range 12 {
+		p.Arms = append(p.Arms, experiment.Arm{Name: fmt.Sprintf("an arm with a name, %d", i)})
+	}
+	v := newView(io.Discard, p, func() (int, int) { return 120, 50 })
+	halfway(v)
+	for b.Loop() {
+		v.stale = true
+		v.draw()
+	}
+	b.ReportMetric(100*4*b.Elapsed().Seconds()/float64(b.N), "%-of-a-core")
 }

@@ -303,6 +303,28 @@ func TestEveryKeyChangesBehaviour(t *testing.T) {
 				a.expect("/ok", 200, "")
 			}},
 		},
+		"circuit_breaker.consecutive_failures": {
+			{breaker("consecutive_failures: 2"), func(_ *testing.T, _ *upstream, a asker) {
+				a.succeed(3)
+				a.fail(2)
+				a.expect("/ok", 503, "breaker_open")
+			}},
+			{breaker("consecutive_failures: 3"), func(_ *testing.T, _ *upstream, a asker) {
+				a.succeed(3)
+				a.fail(2)
+				a.expect("/ok", 200, "")
+			}},
+		},
+		"circuit_breaker.failure_on": {
+			{breaker(`failure_on: ["5xx"]`), func(_ *testing.T, _ *upstream, a asker) {
+				a.fail(4)
+				a.expect("/ok", 503, "breaker_open")
+			}},
+			{breaker("failure_on: [connect]"), func(_ *testing.T, _ *upstream, a asker) {
+				a.fail(4)
+				a.expect("/ok", 200, "")
+			}},
+		},
 		"circuit_breaker.minimum_calls": {
 			{breaker("minimum_calls: 2"), func(_ *testing.T, _ *upstream, a asker) {
 				a.fail(2)

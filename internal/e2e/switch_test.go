@@ -3,7 +3,9 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,9 +23,14 @@ func (c *command) rewrite(yaml string) {
 	}
 }
 
+// survive keeps this process from being ended by a hang-up that comes when the last of
+// its gateways has just ended.
+var survive = sync.OnceFunc(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) })
+
 // hangUp sends the signal that has every gateway of this process read its file anew.
 func hangUp(t *testing.T) {
 	t.Helper()
+	survive()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

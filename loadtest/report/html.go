@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"time"
 
 	"gatebench/loadtest/result"
@@ -66,9 +67,10 @@ func HTML(w io.Writer, docs ...*result.Document) error {
 	return err
 }
 
-// visible drops what no text of ours holds: control characters from names and errors.
+// visible drops what no text of ours holds: control characters from names and errors,
+// and those that turn the direction of writing.
 func visible(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Cf, r) {
 		return -1
 	}
 	return r
