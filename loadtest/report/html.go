@@ -7,8 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"time"
+	"unicode"
 
 	"gatebench/loadtest/result"
 )
