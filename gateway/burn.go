@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"gatebench/internal/process"
@@ -14,8 +15,12 @@ import (
 // spin until a clock says so burns too little when it is preempted.
 //
 // The trap: rounds were timed on a calm machine. Where the processor then runs at
-// another speed, a request burns as much more or less as all its other work does.
-type burn struct{ rounds int64 }
+// another speed, a request burns as much more or less as all its other work does. So
+// what was burnt is timed and counted, and a test asks for that.
+type burn struct {
+	rounds int64
+	spent  *atomic.Int64 // ns; nil where nothing is burnt
+}
 
 // calibrate finds how many rounds take d on this processor now.
 func calibrate(d time.Duration) (burn, error) {
@@ -26,7 +31,7 @@ func calibrate(d time.Duration) (burn, error) {
 	if err != nil {
 		return burn{}, err
 	}
-	return burn{max(1, int64(float64(d)/per))}, nil
+	return burn{rounds: max(1, int64(float64(d)/per))}, nil
 }
 
 // What calibration takes: 21 samples of about 1 ms each.
@@ -58,8 +63,17 @@ func roundTime() (float64, error) {
 
 // spend burns. The result is of no use but keeps the compiler from dropping the work.
 func (b burn) spend() {
-	if b.rounds > 0 && spin(b.rounds) == 0 {
+	if b.rounds == 0 {
+		return
+	}
+	from, _ := process.ThreadCPU()
+	if spin(b.rounds) == 0 {
 		runtime.Gosched() // in one of 2^64 cases
+	}
+	// Less than nothing, or a moment of somebody else's, where the goroutine was moved
+	// to another thread meanwhile: rare among requests of microseconds.
+	if to, ok := process.ThreadCPU(); ok && to > from {
+		b.spent.Add(int64(to - from))
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,13 @@ func TestBurnIsANumberOfRoundsForATime(t *testing.T) {
 	b, err := calibrate(20 * time.Microsecond)
 	if err != nil {
 		t.Fatal(err)
+	}
+	b.spent = new(atomic.Int64)
+	for range 1000 {
+		b.spend()
+	}
+	if each := time.Duration(b.spent.Load()) / 1000; each < 5*time.Microsecond || each > 80*time.Microsecond {
+		t.Errorf("%v counted for a burn of 20 µs", each)
 	}
 	c, err := calibrate(2 * time.Millisecond)
 	if err != nil {
@@ -44,6 +52,7 @@ func BenchmarkBurn20us(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	burn.spent = new(atomic.Int64)
 	for b.Loop() {
 		burn.spend()
 	}

@@ -107,6 +107,7 @@ gatebench_gateway_breaker_transitions_total{from="closed",to="open"} 0
 gatebench_gateway_breaker_transitions_total{from="half-open",to="closed"} 0
 gatebench_gateway_breaker_transitions_total{from="half-open",to="open"} 0
 gatebench_gateway_breaker_transitions_total{from="open",to="half-open"} 0
+gatebench_gateway_burned_seconds_total 0
 gatebench_gateway_config_reloads_total{outcome="applied"} 0
 gatebench_gateway_config_reloads_total{outcome="refused"} 0
 gatebench_gateway_in_flight 1

@@ -49,6 +49,7 @@ func newHop(cfg Config, client clients.Client, m *meter, pseudonym string) (*hop
 	if err != nil {
 		return nil, err
 	}
+	burn.spent = &m.burned
 	h := &hop{
 		client:       client,
 		meter:        m,

@@ -23,6 +23,8 @@ type meter struct {
 	// Where requests spent their time, ns: until the response's head was there (or
 	// it was clear that none would be), and from then on to their end.
 	head, relay atomic.Int64
+	// burned is CPU time that was wasted on purpose, ns.
+	burned atomic.Int64
 }
 
 // tally counts exchanges by status and reason. Both come from small closed
@@ -63,7 +65,7 @@ type collector struct {
 	spent                        *prometheus.Desc
 	opened, open, inUse, pending *prometheus.Desc
 	state, transitions           *prometheus.Desc
-	reloads                      *prometheus.Desc
+	reloads, burned              *prometheus.Desc
 }
 
 func newCollector(l *ledger) *collector {
@@ -82,6 +84,7 @@ func newCollector(l *ledger) *collector {
 		pending:     desc("pool_pending", "Requests that wait for a place in the pool."),
 		state:       desc("breaker_state", "1 for the state that the breaker is in. An open breaker whose time is over stays open until the next request.", "state"),
 		transitions: desc("breaker_transitions_total", "Changes of the breaker's state.", "from", "to"),
+		burned:      desc("burned_seconds_total", "CPU time that was wasted on purpose (burn)."),
 		reloads:     desc("config_reloads_total", "Configurations that were read while serving, by what became of them.", "outcome"),
 	}
 }
@@ -89,7 +92,7 @@ func newCollector(l *ledger) *collector {
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.requests, c.inFlight, c.attempts, c.spent, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions, c.reloads,
+		c.requests, c.inFlight, c.attempts, c.spent, c.opened, c.open, c.inUse, c.pending, c.state, c.transitions, c.reloads, c.burned,
 	} {
 		ch <- d
 	}
@@ -110,6 +113,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	inFlight := l.inFlight.Load()
 	gauge(c.inFlight, inFlight)
 	counter(c.attempts, l.attempts.Load())
+	ch <- prometheus.MustNewConstMetric(c.burned, prometheus.CounterValue, time.Duration(l.burned.Load()).Seconds())
 	counter(c.reloads, l.applied.Load(), "applied")
 	counter(c.reloads, l.refused.Load(), "refused")
 	sum, newest := l.read()

@@ -18,6 +18,7 @@ const (
 	gatewayTime        = "gatebench_gateway_time_seconds_total"
 	gatewayTransitions = "gatebench_gateway_breaker_transitions_total"
 	gatewayBreaker     = "gatebench_gateway_breaker_state"
+	gatewayBurned      = "gatebench_gateway_burned_seconds_total"
 	gatewayInFlight    = "gatebench_gateway_in_flight"
 	backendRequests    = "gatebench_backend_requests_total"
 	backendInFlight    = "gatebench_backend_in_flight"
@@ -91,11 +92,12 @@ func perRequest(before, after sut.Metrics) (metrics map[string]float64, ok bool)
 		unit          float64
 	}{
 		{"cpu_us_per_request", processCPU, 1e6},
+		{"burned_us_per_request", gatewayBurned, 1e6},
 		{"allocs_per_request", processAllocs, 1},
 		{"alloc_bytes_per_request", processAllocBytes, 1},
 		{"gc_cycles_per_1000_requests", processGC, 1000},
 	} {
-		if used, ok := delta(before, after, m.counter); ok {
+		if used, ok := delta(before, after, m.counter); ok && (used > 0 || m.counter != gatewayBurned) {
 			metrics[m.name] = used * m.unit / requests
 		}
 	}
@@ -189,6 +191,12 @@ func takeTimes(t *result.Trial, kind string, times *load.Times) {
 			t.Metrics[kind+"_"+suffix] = *q
 		}
 	}
+	for _, p := range times.Curve {
+		if t.Curves == nil {
+			t.Curves = map[string][]result.CurvePoint{}
+		}
+		t.Curves[kind] = append(t.Curves[kind], result.CurvePoint(p))
+	}
 	for _, name := range times.AtLeast {
 		name := kind + "_" + strings.ReplaceAll(name, ".", "")
 		if _, kept := t.Metrics[name]; kept || strings.HasSuffix(name, "mean") || strings.HasSuffix(name, "max") {
@@ -204,7 +212,7 @@ func seriesOf(s load.Series) *result.Series {
 	}
 	kept := &result.Series{Interval: s.Interval}
 	for _, p := range s.Points {
-		kept.Points = append(kept.Points, result.Point{At: p.At, Sent: p.Sent, OK: p.OK, Failed: p.Failed, P50: p.OKP50, P99: p.OKP99, Max: p.OKMax})
+		kept.Points = append(kept.Points, result.Point{At: p.At, Sent: p.Sent, OK: p.OK, Failed: p.Failed, Errors: p.Errors, P50: p.OKP50, P99: p.OKP99, Max: p.OKMax})
 	}
 	return kept
 }

@@ -83,6 +83,21 @@ func (d *distribution) ranked(rank int64) time.Duration {
 	return min(max(t, d.min), d.max)
 }
 
+// below is how many samples are less than t, to three digits.
+func (d *distribution) below(t time.Duration) int64 {
+	if d.h == nil {
+		return 0
+	}
+	n := int64(0)
+	for _, bar := range d.h.Distribution() {
+		if bar.To >= int64(t) {
+			break
+		}
+		n += bar.Count
+	}
+	return n
+}
+
 // shard records for some of the users.
 type shard struct {
 	mu       sync.Mutex

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -153,5 +154,39 @@ func TestShardsMergeIntoOneRun(t *testing.T) {
 		t.Errorf("%v %v", a.errors, a.examples)
 	case len(a.series.slots) != 1, a.series.slots[0].sent != 4, a.series.slots[0].ok != 1, a.series.slots[0].failed != 3:
 		t.Errorf("%+v", a.series.slots)
+	}
+}
+
+// A curve is the sorted sample at its shares, up to one beyond which one sample lies, and
+// ends where what is known does.
+func TestCurveIsTheDistribution(t *testing.T) {
+	samples := make([]time.Duration, 2000)
+	for i := range samples {
+		samples[i] = time.Duration(i+1) * time.Millisecond
+	}
+	s := recorded(samples...).summary()
+	c := s.ResponseTime.Curve
+	if c[0].Q != 0 || math.Abs(c[0].MS-1) > .001 || c[len(c)-1].Q != 1-.0005 {
+		t.Errorf("from %+v to %+v", c[0], c[len(c)-1])
+	}
+	for _, p := range c {
+		near(t, fmt.Sprintf("the time of %v of the requests", p.Q), p.MS, max(1, 2000*p.Q), max(1, 2000*p.Q)/500+1)
+	}
+	if len(s.ServiceTime.Curve) != len(c) {
+		t.Errorf("%d points of the service time, %d of the response time", len(s.ServiceTime.Curve), len(c))
+	}
+
+	// One request in four was given up after a second: the curve knows three quarters.
+	e := newEngine(anything(), Profile{Executor: ConstantVUs, VUs: 1, Duration: time.Hour}, nil)
+	for i := range 1000 {
+		x := sample{done: time.Duration(i+1) * time.Millisecond, outcome: outcome{answer: answer{status: 200}}}
+		if i >= 750 {
+			x = sample{done: time.Second, outcome: outcome{class: timeout}}
+		}
+		e.shards[0].record(e, x)
+	}
+	c = e.summary().ResponseTime.Curve
+	if last := c[len(c)-1]; last.Q != .7 {
+		t.Errorf("it ends at %+v", last)
 	}
 }

@@ -23,6 +23,7 @@ type series struct {
 // that was sent in one and answered in another is in both.
 type slot struct {
 	sent, ok, failed int64
+	errors           map[class]int64 // of the failed; nil for none
 	// Response times of the ok ones, to one digit: a point of a curve is worth
 	// five kilobytes and not a quarter of a megabyte.
 	times *hdr.Histogram
@@ -41,7 +42,7 @@ func (s *series) record(sent, done, response time.Duration, c class) {
 	s.at(sent).sent++
 	to := s.at(done)
 	if c != fine {
-		to.failed++
+		to.fail(c, 1)
 		return
 	}
 	to.ok++
@@ -85,6 +86,14 @@ func (s *series) merge(o *series) {
 	}
 }
 
+func (s *slot) fail(c class, n int64) {
+	if s.errors == nil {
+		s.errors = map[class]int64{}
+	}
+	s.failed += n
+	s.errors[c] += n
+}
+
 func (s *slot) record(t time.Duration, n int64) {
 	if s.times == nil {
 		s.times = hdr.New(int64(time.Microsecond), int64(topTime), 1)
@@ -96,7 +105,9 @@ func (s *slot) record(t time.Duration, n int64) {
 func (s *slot) merge(o *slot) {
 	s.sent += o.sent
 	s.ok += o.ok
-	s.failed += o.failed
+	for c, n := range o.errors {
+		s.fail(c, n)
+	}
 	if o.times == nil {
 		return
 	}
@@ -112,6 +123,12 @@ func (s *series) points() []Point {
 	ps := make([]Point, len(s.slots))
 	for i, from := range s.slots {
 		ps[i] = Point{At: (time.Duration(i) * s.interval).Seconds(), Sent: from.sent, OK: from.ok, Failed: from.failed}
+		for c, n := range from.errors {
+			if ps[i].Errors == nil {
+				ps[i].Errors = map[string]int64{}
+			}
+			ps[i].Errors[string(c)] = n
+		}
 		if from.times != nil {
 			q := func(p float64) *float64 {
 				return new(millis(min(time.Duration(from.times.ValueAtPercentile(p)), from.max)))

@@ -122,6 +122,16 @@ type Times struct {
 	// AtLeast names those of the figures above that are lower bounds: so many
 	// requests had no answer that more is not known.
 	AtLeast []string `json:"at_least,omitempty"`
+	// Curve is the whole distribution, as far as it is known: the time within which
+	// each share of the requests was answered, up to one beyond which one request
+	// lies. Absent from parts of a run.
+	Curve []CurvePoint `json:"curve,omitempty"`
+}
+
+// CurvePoint is one quantile of a distribution.
+type CurvePoint struct {
+	Q  float64 `json:"q"`  // share of requests, in [0,1)
+	MS float64 `json:"ms"` // that took at most so long
 }
 
 // Kind is the result of one kind of request.
@@ -184,13 +194,15 @@ type Series struct {
 // response times of ok requests, in milliseconds to one digit (the maximum is
 // exact); null where there were none.
 type Point struct {
-	At     float64  `json:"at"` // start, seconds into the window
-	Sent   int64    `json:"sent"`
-	OK     int64    `json:"ok"`
-	Failed int64    `json:"failed"`
-	OKP50  *float64 `json:"ok_p50"`
-	OKP99  *float64 `json:"ok_p99"`
-	OKMax  *float64 `json:"ok_max"`
+	At     float64 `json:"at"` // start, seconds into the window
+	Sent   int64   `json:"sent"`
+	OK     int64   `json:"ok"`
+	Failed int64   `json:"failed"`
+	// Errors are the failed ones by class.
+	Errors map[string]int64 `json:"errors,omitempty"`
+	OKP50  *float64         `json:"ok_p50"`
+	OKP99  *float64         `json:"ok_p99"`
+	OKMax  *float64         `json:"ok_max"`
 }
 
 // Generator is what the load generator says of itself.
@@ -228,6 +240,24 @@ func (d *distribution) times() *Times {
 	return x
 }
 
+// curveBeyond are the shares of requests beyond the points of a curve: alike in distance
+// on the axis 1/(1−q) that a tail is read on.
+var curveBeyond = []float64{1, .9, .8, .7, .6, .5, .4, .3, .2, .1, .07, .05, .03, .02, .01, .007, .005, .003, .002, .001, .0005, .0002, .0001, .00005, .00002, .00001}
+
+// curve is the distribution of n requests of which d has the times that are known, and
+// known says up to which rank.
+func (d *distribution) curve(n, known int64) []CurvePoint {
+	var ps []CurvePoint
+	for _, beyond := range curveBeyond {
+		rank := rankOf(1-beyond, n)
+		if beyond*float64(n) < 1 || rank > known {
+			break
+		}
+		ps = append(ps, CurvePoint{Q: 1 - beyond, MS: millis(d.ranked(rank))})
+	}
+	return ps
+}
+
 func millis(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
 
 // summary merges what the shards recorded. The run has ended.
@@ -257,8 +287,18 @@ func (e *engine) summary() *Summary {
 		Warnings:          []string{},
 	}
 	s.response, s.service = all.response.ok, all.service
+	if s.ServiceTime != nil {
+		s.ServiceTime.Curve = all.service.curve(all.service.count(), all.service.count())
+	}
 	all.response.censored.merge(&e.lost)
-	s.ResponseTime = all.response.times()
+	if s.ResponseTime = all.response.times(); s.ResponseTime != nil {
+		// Above the shortest of the times that are but bounds, nothing is known.
+		known := all.response.ok.count()
+		if bounds := &all.response.censored; bounds.count() > 0 {
+			known = all.response.ok.below(bounds.min)
+		}
+		s.ResponseTime.Curve = all.response.ok.curve(all.response.count(), known)
+	}
 	s.Censored = all.response.censored.count()
 	s.OverRange = all.response.ok.over + all.response.censored.over
 	s.Steps, s.ByRequest = e.steps(all), e.byRequest(all)

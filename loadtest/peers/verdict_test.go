@@ -95,7 +95,7 @@ func doseWorld(response func(dose float64) float64) *result.Document {
 	}
 	arms = append(arms, result.Arm{Name: doses[0].arm, SentinelOf: "0 µs"})
 	return world(10, arms, func(arm string, phase result.Phase, r *rand.Rand) map[string]float64 {
-		if phase == result.Duet {
+		if phase == result.Solo {
 			return nil
 		}
 		burnt := 0.0
@@ -104,7 +104,8 @@ func doseWorld(response func(dose float64) float64) *result.Document {
 				burnt = d.dose
 			}
 		}
-		return map[string]float64{doseMetric: 30 + response(burnt) + .05*r.NormFloat64()}
+		speed := 1 + .01*r.Float64() // of this trial's processor
+		return map[string]float64{burnedMetric: speed * (100 + burnt), cpuMetric: 30 + response(speed*(100+burnt)-speed*100) + speed*100 + .05*r.NormFloat64()}
 	})
 }
 

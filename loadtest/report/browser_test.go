@@ -176,13 +176,23 @@ func whole(blocks, points int) *result.Document {
 		for phase, share := range map[string]float64{"pool_wait_ms": .02, "connect_ms": .01, "upstream_ms": .6, "relay_ms": .2} {
 			t.Metrics[phase] = p50 * share
 		}
+		t.Curves = map[string][]result.CurvePoint{}
+		for beyond := 1.0; beyond > 0.0005; beyond *= 0.7 {
+			ms := p50 * (0.5 + math.Pow(1/beyond, 0.6)/2)
+			t.Curves["response_time"] = append(t.Curves["response_time"], result.CurvePoint{Q: 1 - beyond, MS: ms})
+			t.Curves["service_time"] = append(t.Curves["service_time"], result.CurvePoint{Q: 1 - beyond, MS: ms * 0.9})
+		}
 		t.Series = &result.Series{Interval: 1}
 		for at := range points {
 			p99 := p50 * (4 + math.Sin(float64(at)))
 			if at == points/2 {
 				p99 *= 20 // a spike
 			}
-			t.Series.Points = append(t.Series.Points, result.Point{At: float64(at), Sent: 2143, OK: 2143, P50: &p50, P99: &p99, Max: &p99})
+			point := result.Point{At: float64(at), Sent: 2143, OK: 2143, P50: &p50, P99: &p99, Max: &p99}
+			if at == points/2 && t.Arm != "fasthttp" {
+				point.OK, point.Failed, point.Errors = 2133, 10, map[string]int64{"timeout": 4, "status": 6}
+			}
+			t.Series.Points = append(t.Series.Points, point)
 		}
 		l := *t
 		l.Profile, l.Series = "ladder", nil
@@ -213,6 +223,7 @@ func TestPagesInABrowser(t *testing.T) {
 		views []view
 	}{
 		{"whole", func() string { return pageOf(t, whole(8, 16)) }, []view{{width: 1440}, {width: 1440, dark: true}, {width: 360}, {width: 360, dark: true}}},
+		{"huge", func() string { return pageOf(t, whole(20, 600)) }, []view{{width: 1440}}},
 		{"hostile", func() string { return pageOf(t, concludedDoc("hostile")) }, []view{{width: 500}}},
 		{"no-data", func() string { return pageOf(t, concludedDoc("no-data")) }, []view{{width: 360}}},
 		{"one-block", func() string { return pageOf(t, concludedDoc("one-block")) }, []view{{width: 1440}}},
@@ -223,6 +234,9 @@ func TestPagesInABrowser(t *testing.T) {
 		for _, v := range c.views {
 			t.Run(c.name+"/"+v.String(), func(t *testing.T) {
 				page := c.page()
+				if len(page) > 4<<20 {
+					t.Errorf("the page has %d bytes", len(page))
+				}
 				p := examine(t, page, v)
 				for _, violation := range p.Violations {
 					t.Errorf("axe: %s", violation)
@@ -246,6 +260,45 @@ func TestPagesInABrowser(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// By keyboard: the arrow keys say what a chart's marks stand for, Enter has it grow. A
+// table sorts both ways, and what has no figure stays last. Two profiles are two tabs.
+func TestThePageByKeyboard(t *testing.T) {
+	chromium, _ := browser(t)
+	page := strings.Replace(pageOf(t, whole(8, 16)), "</body>", `<script>addEventListener("load", () => {
+const chart = document.querySelector(".chart"), press = (key) => chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+const said = () => chart.nextElementSibling.textContent;
+press("ArrowRight"); const first = said(); press("ArrowRight"); const second = said(); press("ArrowLeft"); const back = said();
+press("Enter"); const zoomed = chart.classList.contains("zoomed");
+const table = document.querySelector("table.sortable"), cell = () => table.tBodies[0].rows[table.tBodies[0].rows.length - 1].cells[1].textContent;
+table.tBodies[0].rows[0].cells[1].textContent = "–";
+const button = table.querySelectorAll("thead button")[1]; button.click(); const up = cell(); button.click(); const down = cell();
+const pre = document.createElement("pre"); pre.id = "probe";
+pre.textContent = JSON.stringify({first, second, back, zoomed, up, down, tabs: document.querySelectorAll("header .tabs button").length});
+document.body.append(pre);
+});</script></body>`, 1)
+	m := probed.FindStringSubmatch(look(t, chromium, page, view{width: 1000}))
+	if m == nil {
+		t.Fatal("the probe found nothing: did a script fail?")
+	}
+	var p struct {
+		First, Second, Back, Up, Down string
+		Zoomed                        bool
+		Tabs                          int
+	}
+	if err := json.Unmarshal([]byte(html.UnescapeString(m[1])), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.First == "" || p.First == p.Second || p.Back != p.First || !p.Zoomed {
+		t.Errorf("%+v", p)
+	}
+	if p.Up != "–" || p.Down != "–" {
+		t.Errorf("sorted up the last is %q, down %q", p.Up, p.Down)
+	}
+	if p.Tabs < 3 { // all, and two profiles
+		t.Errorf("%d tabs", p.Tabs)
 	}
 }
 

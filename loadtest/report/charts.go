@@ -167,37 +167,59 @@ var quantileMetrics = []struct {
 	{"p50", .5, "p50"}, {"p90", .1, "p90"}, {"p95", .05, "p95"}, {"p99", .01, "p99"}, {"p99.9", .001, "p999"},
 }
 
-// curve is one kind of time of one arm: for each quantile the least, the median and the
-// greatest of its valid trials.
+// curve is one kind of time of one arm: for each share of requests beyond, from the
+// largest, the values of its valid trials, sorted.
 type curve struct {
 	arm    string
-	places []int // in quantileMetrics
+	beyond []float64
 	values [][]float64
+}
+
+// at is the place of a share in the curve, -1 if it has none.
+func (c curve) at(beyond float64) int {
+	return slices.IndexFunc(c.beyond, func(b float64) bool { return math.Abs(b-beyond) < beyond/1000 })
 }
 
 // curvesOf reads the distributions of all arms but the sentinel.
 func curvesOf(doc *result.Document, profile, kind string) []curve {
 	var cs []curve
 	for _, a := range doc.Arms {
-		c := curve{arm: a.Name}
-		for i, q := range quantileMetrics {
-			var values []float64
-			for _, t := range doc.Trials {
-				name := kind + "_" + q.suffix
-				if v, ok := t.Metrics[name]; ok && t.Valid && t.Arm == a.Name && t.Profile == profile && !slices.Contains(t.AtLeast, name) {
-					values = append(values, v)
-				}
+		values := map[float64][]float64{}
+		for _, t := range doc.Trials {
+			if !t.Valid || t.Arm != a.Name || t.Profile != profile || a.SentinelOf != "" {
+				continue
 			}
-			if len(values) > 0 && a.SentinelOf == "" {
-				slices.Sort(values)
-				c.places, c.values = append(c.places, i), append(c.values, values)
+			for beyond, v := range pointsOf(t, kind) {
+				values[beyond] = append(values[beyond], v)
 			}
 		}
-		if len(c.places) > 1 {
+		c := curve{arm: a.Name}
+		for _, beyond := range slices.Backward(slices.Sorted(maps.Keys(values))) {
+			slices.Sort(values[beyond])
+			c.beyond, c.values = append(c.beyond, beyond), append(c.values, values[beyond])
+		}
+		if len(c.beyond) > 1 {
 			cs = append(cs, c)
 		}
 	}
 	return cs
+}
+
+// pointsOf are a trial's times by the share of requests beyond them: its curve, and the
+// five quantiles of results that have none. What is but a bound is left out.
+func pointsOf(t result.Trial, kind string) map[float64]float64 {
+	points := map[float64]float64{}
+	for _, q := range quantileMetrics {
+		name := kind + "_" + q.suffix
+		if v, ok := t.Metrics[name]; ok && !slices.Contains(t.AtLeast, name) {
+			points[q.beyond] = v
+		}
+	}
+	for _, p := range t.Curves[kind] {
+		// Rounded, so that 1 − 0.99 is 0.01 and one share of all trials.
+		points[math.Round((1-p.Q)*1e7)/1e7] = p.MS
+	}
+	return points
 }
 
 func middleOf(sorted []float64) float64 { return sorted[(len(sorted)-1)/2] }
@@ -234,21 +256,23 @@ func distribution(doc *result.Document, profile string) template.HTML {
 	if len(response) == 0 {
 		return ""
 	}
-	lo, hi, last := math.Inf(1), 0.0, 0
+	lo, hi, first, last := math.Inf(1), 0.0, 0.0, 1.0
 	for _, c := range slices.Concat(response, service) {
 		for i, vs := range c.values {
-			lo, hi, last = min(lo, vs[0]), max(hi, vs[len(vs)-1]), max(last, c.places[i])
+			lo, hi, first, last = min(lo, vs[0]), max(hi, vs[len(vs)-1]), max(first, c.beyond[i]), min(last, c.beyond[i])
 		}
 	}
 	x0, x1, y0, y1 := plot()
-	x := scale{lo: 1 / quantileMetrics[0].beyond, hi: 1 / quantileMetrics[last].beyond, from: x0, to: x1, log: true}
+	x := scale{lo: 1 / first, hi: 1 / last, from: x0, to: x1, log: true}
 	y := scale{lo: max(lo*0.9, 1e-6), hi: hi * 1.1, from: y0, to: y1, log: true}
 	s := newSVG(chartHeight, "Response time by percentile under "+profile)
 	var ticks []float64
 	label := map[float64]string{}
-	for _, q := range quantileMetrics[:last+1] {
-		ticks = append(ticks, 1/q.beyond)
-		label[1/q.beyond] = q.label
+	for _, q := range quantileMetrics {
+		if q.beyond >= last*.999 {
+			ticks = append(ticks, 1/q.beyond)
+			label[1/q.beyond] = q.label
+		}
 	}
 	frame(s, x, y, ticks, func(t float64) string { return label[t] }, "ms")
 	var ends []float64
@@ -257,7 +281,7 @@ func distribution(doc *result.Document, profile string) template.HTML {
 		class := seriesClass(i)
 		var upper, lower, typical []point
 		for k, vs := range c.values {
-			at := x.at(1 / quantileMetrics[c.places[k]].beyond)
+			at := x.at(1 / c.beyond[k])
 			upper = append(upper, point{at, y.at(vs[len(vs)-1])})
 			lower = append(lower, point{at, y.at(vs[0])})
 			typical = append(typical, point{at, y.at(middleOf(vs))})
@@ -265,9 +289,12 @@ func distribution(doc *result.Document, profile string) template.HTML {
 		slices.Reverse(lower)
 		s.path("spread "+class, append(upper, lower...), true, "")
 		s.path("curve "+class, typical, false, c.arm+", response time")
-		for k, vs := range c.values {
-			s.dot("dot "+class, typical[k].x, typical[k].y, 2.5, fmt.Sprintf("%s %s: %s ms (%s to %s, %s)", c.arm, quantileMetrics[c.places[k]].label,
-				figure(middleOf(vs)), figure(vs[0]), figure(vs[len(vs)-1]), plural(len(vs), "trial")))
+		for _, q := range quantileMetrics {
+			if k := c.at(q.beyond); k >= 0 {
+				vs := c.values[k]
+				s.dot("dot "+class, typical[k].x, typical[k].y, 2.5, fmt.Sprintf("%s %s: %s ms (%s to %s, %s)", c.arm, q.label,
+					figure(middleOf(vs)), figure(vs[0]), figure(vs[len(vs)-1]), plural(len(vs), "trial")))
+			}
 		}
 		ends, arms, classes = append(ends, typical[len(typical)-1].y), append(arms, c.arm), append(classes, class)
 	}
@@ -275,7 +302,7 @@ func distribution(doc *result.Document, profile string) template.HTML {
 		i := slices.Index(arms, c.arm)
 		var typical []point
 		for k, vs := range c.values {
-			typical = append(typical, point{x.at(1 / quantileMetrics[c.places[k]].beyond), y.at(middleOf(vs))})
+			typical = append(typical, point{x.at(1 / c.beyond[k]), y.at(middleOf(vs))})
 		}
 		if i >= 0 {
 			s.path("service "+classes[i], typical, false, c.arm+", service time")
@@ -296,9 +323,9 @@ func quantileTable(doc *result.Document, profile string) [][]string {
 		for _, c := range curvesOf(doc, profile, kind.metric) {
 			row := []string{c.arm, kind.title}
 			n := 0
-			for i := range quantileMetrics {
+			for _, q := range quantileMetrics {
 				cell := "–"
-				if k := slices.Index(c.places, i); k >= 0 {
+				if k := c.at(q.beyond); k >= 0 {
 					cell, n = figure(middleOf(c.values[k])), max(n, len(c.values[k]))
 				}
 				row = append(row, cell)
@@ -455,6 +482,86 @@ func overTime(doc *result.Document, profile string) template.HTML {
 		ends, arms, classes = append(ends, ps[len(ps)-1].y), append(arms, c.arm), append(classes, class)
 	}
 	names(s, x1, ends, arms, classes, y0)
+	return s.html()
+}
+
+// failing has a strip an arm that had errors: how many requests failed in each interval,
+// all valid trials together, stacked by class.
+func failing(doc *result.Document, profile string) template.HTML {
+	type strip struct {
+		arm      string
+		failed   map[float64]map[string]int64 // by moment and class
+		interval float64
+	}
+	var strips []strip
+	classes := map[string]bool{}
+	end, top := 0.0, int64(0)
+	for _, a := range doc.Arms {
+		st := strip{arm: a.Name, failed: map[float64]map[string]int64{}}
+		for _, t := range doc.Trials {
+			if t.Arm != a.Name || t.Profile != profile || t.Series == nil || !t.Valid {
+				continue
+			}
+			st.interval = t.Series.Interval
+			for _, p := range t.Series.Points {
+				end = max(end, p.At+t.Series.Interval)
+				for class, n := range p.Errors {
+					if st.failed[p.At] == nil {
+						st.failed[p.At] = map[string]int64{}
+					}
+					st.failed[p.At][class] += n
+					classes[class] = true
+				}
+			}
+		}
+		for _, by := range st.failed {
+			sum := int64(0)
+			for _, n := range by {
+				sum += n
+			}
+			top = max(top, sum)
+		}
+		if len(st.failed) > 0 {
+			strips = append(strips, st)
+		}
+	}
+	if len(strips) == 0 {
+		return ""
+	}
+	const high = 64.0
+	order := sorted(classes)
+	x0, x1, _, _ := plot()
+	s := newSVG(float64(len(strips))*high+40+18*float64(len(order)), "Failed requests over time under "+profile)
+	x := scale{lo: 0, hi: end, from: x0, to: x1}
+	for i, st := range strips {
+		bottom := float64(i+1)*high - 6
+		y := scale{lo: 0, hi: float64(top), from: bottom, to: bottom - high + 20}
+		s.line("grid", x0, bottom, x1, bottom)
+		s.text("tick", "end", x0-6, y.to+4, fmt.Sprint(top))
+		s.text("name", "start", x1+10, bottom-8, short(st.arm, 22))
+		for _, at := range slices.Sorted(maps.Keys(st.failed)) {
+			var below int64
+			for k, class := range order {
+				n := st.failed[at][class]
+				if n == 0 {
+					continue
+				}
+				from, to := x.at(at), x.at(at+st.interval)
+				s.bar("stack "+seriesClass(k), from+.5, y.at(float64(below+n)), to-from-1, y.at(float64(below))-y.at(float64(below+n)),
+					fmt.Sprintf("%s, from %s s: %d %s", st.arm, figure(at), n, class))
+				below += n
+			}
+		}
+	}
+	bottom := float64(len(strips)) * high
+	for _, t := range x.ticks(10) {
+		s.text("tick", "middle", x.at(t), bottom+12, figure(t)+" s")
+	}
+	for k, class := range order {
+		at := bottom + 34 + 18*float64(k)
+		s.bar("stack "+seriesClass(k), x0, at-9, 22, 10, class)
+		s.text("name", "start", x0+30, at, class)
+	}
 	return s.html()
 }
 

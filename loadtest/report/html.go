@@ -124,10 +124,10 @@ type htmlJudged struct {
 
 // htmlProfile is what was drawn of one load.
 type htmlProfile struct {
-	Name                       string
-	Distribution, Ladder, Time template.HTML
-	Spent                      template.HTML // under Why
-	Quantiles                  [][]string
+	Name                                string
+	Distribution, Ladder, Time, Failing template.HTML
+	Spent                               template.HTML // under Why
+	Quantiles                           [][]string
 }
 
 type htmlOutage struct {
@@ -167,7 +167,7 @@ func newHTMLRun(doc *result.Document, id string) htmlRun {
 		r.Causes = s.Causes.table()
 	}
 	for _, profile := range profiles(doc, result.Solo) {
-		p := htmlProfile{Name: profile, Distribution: distribution(doc, profile), Quantiles: quantileTable(doc, profile), Ladder: ladder(doc, profile), Time: overTime(doc, profile), Spent: timeSpent(doc, profile)}
+		p := htmlProfile{Name: profile, Distribution: distribution(doc, profile), Quantiles: quantileTable(doc, profile), Ladder: ladder(doc, profile), Time: overTime(doc, profile), Failing: failing(doc, profile), Spent: timeSpent(doc, profile)}
 		r.Profiles = append(r.Profiles, p)
 	}
 	for _, o := range s.Outages {

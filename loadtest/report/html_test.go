@@ -101,3 +101,59 @@ func TestSeveralResultsAreOrderedByDate(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 }
+
+// The distribution is drawn from each trial's whole curve where there is one, and from
+// its five quantiles where there is none.
+func TestTheDistributionIsTheTrialsCurves(t *testing.T) {
+	points := func(doc *result.Document) int {
+		c := curvesOf(doc, "steady", "response_time")
+		if len(c) != 4 {
+			t.Fatalf("%d curves", len(c))
+		}
+		return len(c[0].beyond)
+	}
+	doc := concluded(t, made(4, 0.05, nil))
+	if n := points(doc); n < 2 || n > 5 {
+		t.Errorf("%d points without curves", n)
+	}
+	for i := range doc.Trials {
+		tr := &doc.Trials[i]
+		if tr.Phase != result.Solo {
+			continue
+		}
+		tr.Curves = map[string][]result.CurvePoint{}
+		for _, beyond := range []float64{1, .75, .5, .2, .1, .05, .02, .01, .005, .002} {
+			tr.Curves["response_time"] = append(tr.Curves["response_time"], result.CurvePoint{Q: 1 - beyond, MS: 1 / beyond})
+		}
+	}
+	if n := points(doc); n < 10 {
+		t.Errorf("%d points of curves of ten", n)
+	}
+	if page := string(distribution(doc, "steady")); !strings.Contains(page, ">p99<") || strings.Contains(page, "NaN") {
+		t.Error(page)
+	}
+}
+
+// Failed requests stand in the interval and the class that they failed in.
+func TestFailuresAreDrawnByClassOverTime(t *testing.T) {
+	doc := concluded(t, made(1, 0.05, nil))
+	if got := failing(doc, "steady"); got != "" {
+		t.Errorf("drawn without any: %s", got)
+	}
+	for i := range doc.Trials {
+		if tr := &doc.Trials[i]; tr.Phase == result.Solo && tr.Arm == "resty" {
+			tr.Series = &result.Series{Interval: 1, Points: []result.Point{
+				{At: 0, Sent: 10, OK: 10}, {At: 1, Sent: 10, Failed: 7, Errors: map[string]int64{"timeout": 3, "status": 4}}, {At: 2, Sent: 10, OK: 10},
+			}}
+		}
+	}
+	got := string(failing(doc, "steady"))
+	for _, want := range []string{" s: 3 timeout</title>", " s: 4 status</title>", ">timeout<", ">status<"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	if strings.Contains(got, ">fasthttp<") {
+		t.Error("an arm without failures has a strip")
+	}
+}

@@ -44,6 +44,11 @@ func (s *svg) rect(class string, x, y, w, h float64) {
 	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, class, num(x), num(y), num(max(w, 0)), num(max(h, 0)))
 }
 
+// bar is a rectangle that says what it stands for where a pointer rests on it.
+func (s *svg) bar(class string, x, y, w, h float64, says string) {
+	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`, class, num(x), num(y), num(max(w, 0)), num(max(h, 0)), html.EscapeString(clean(says)))
+}
+
 // dot is a circle that says what it stands for where a pointer rests on it.
 func (s *svg) dot(class string, x, y, r float64, says string) {
 	fmt.Fprintf(&s.b, `<circle class="%s" cx="%s" cy="%s" r="%s"><title>%s</title></circle>`, class, num(x), num(y), num(r), html.EscapeString(clean(says)))

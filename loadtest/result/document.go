@@ -185,6 +185,9 @@ type Trial struct {
 	// of the warm-up too.
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 
+	// Curves are the distributions of response_time and service_time.
+	Curves map[string][]CurvePoint `json:"curves,omitempty"`
+
 	// Series is the course of a solo trial's window.
 	Series *Series `json:"series,omitempty"`
 
@@ -243,6 +246,12 @@ type Moment struct {
 	Rejected map[string]int64 `json:"rejected,omitempty"`
 }
 
+// CurvePoint is one quantile of a distribution.
+type CurvePoint struct {
+	Q  float64 `json:"q"`  // share of requests, in [0,1)
+	MS float64 `json:"ms"` // that took at most so long
+}
+
 // Series is the course of a window in equal intervals.
 type Series struct {
 	Interval float64 `json:"interval"` // seconds
@@ -253,13 +262,15 @@ type Series struct {
 // response times of ok requests in milliseconds, the quantiles to one digit; null where
 // there were none.
 type Point struct {
-	At     float64  `json:"at"` // start, seconds into the window
-	Sent   int64    `json:"sent"`
-	OK     int64    `json:"ok"`
-	Failed int64    `json:"failed"`
-	P50    *float64 `json:"ok_p50"`
-	P99    *float64 `json:"ok_p99"`
-	Max    *float64 `json:"ok_max"`
+	At     float64 `json:"at"` // start, seconds into the window
+	Sent   int64   `json:"sent"`
+	OK     int64   `json:"ok"`
+	Failed int64   `json:"failed"`
+	// Errors are the failed ones by class.
+	Errors map[string]int64 `json:"errors,omitempty"`
+	P50    *float64         `json:"ok_p50"`
+	P99    *float64         `json:"ok_p99"`
+	Max    *float64         `json:"ok_max"`
 }
 
 // Step is one stage of a trial: the requests that were due in it, and their response
@@ -426,6 +437,7 @@ var Metrics = []Metric{
 	{Name: "allocs_per_request", Title: "allocations per request", Phase: Duet, LowerIsBetter: true, Explains: true},
 	{Name: "alloc_bytes_per_request", Unit: "B", Title: "bytes allocated per request", Phase: Duet, LowerIsBetter: true, Explains: true},
 	{Name: "gc_cycles_per_1000_requests", Title: "garbage collections per 1000 requests", Phase: Duet, LowerIsBetter: true, Explains: true},
+	{Name: "burned_us_per_request", Unit: "µs", Title: "CPU time burnt on purpose per request", Phase: Duet, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_mean", Unit: "ms", Title: "response time, mean", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_min", Unit: "ms", Title: "response time, least", Phase: Solo, LowerIsBetter: true, Detail: true},
 	{Name: "response_time_p90", Unit: "ms", Title: "response time p90", Phase: Solo, LowerIsBetter: true},

@@ -21,6 +21,8 @@
         const rows = all(table, "tbody tr");
         rows.sort((a, b) => {
           const x = key(a.cells[column]), y = key(b.cells[column]);
+          const nothing = (x === "–") - (y === "–");
+          if (nothing !== 0) return nothing; // what has no figure comes last, either way
           const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
           return up ? order : -order;
         });
@@ -29,16 +31,39 @@
     });
   }
 
+  // A chart grows by Enter or a double click. What a mark of it stands for is said below:
+  // of the one under the pointer, or that the arrow keys have come to.
   for (const chart of all(document, ".chart")) {
-    chart.addEventListener("dblclick", () => chart.classList.toggle("zoomed"));
-    chart.title = "double click: larger";
+    const grow = () => chart.classList.toggle("zoomed");
+    const marks = all(chart, "circle, rect, path").filter((m) => m.querySelector("title"));
+    const said = document.createElement("p");
+    said.className = "said note";
+    said.setAttribute("role", "status");
+    chart.after(said);
+    let at = -1;
+    const point = (to) => {
+      if (at >= 0) marks[at].classList.remove("pointed");
+      at = to;
+      marks[at].classList.add("pointed");
+      said.textContent = marks[at].querySelector("title").textContent;
+    };
+    marks.forEach((m, i) => m.addEventListener("pointerenter", () => point(i)));
+    chart.addEventListener("dblclick", grow);
+    chart.addEventListener("keydown", (e) => {
+      if (e.key === "Enter") grow();
+      else if (e.key === "ArrowRight" && marks.length > 0) point((at + 1) % marks.length);
+      else if (e.key === "ArrowLeft" && marks.length > 0) point((at + marks.length - 1 + (at < 0)) % marks.length);
+      else return;
+      e.preventDefault();
+    });
+    chart.title = "Enter or double click: larger; arrow keys: what the marks stand for";
   }
 
   // Profiles of one run: a button each, where there are several.
   for (const run of all(document, ".run")) {
     const parts = all(run, "[data-profile]");
     const names = [...new Set(parts.map((p) => p.dataset.profile))];
-    if (names.length < 3) continue;
+    if (names.filter((n) => n !== "duet").length < 2) continue;
     const bar = document.createElement("div");
     bar.className = "tabs";
     bar.setAttribute("role", "group");
