@@ -66,12 +66,14 @@ func (b burn) spend() {
 	if b.rounds == 0 {
 		return
 	}
+	// Asking for the time is a system call, after which the goroutine may go on with
+	// another thread, whose clock it would read.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	from, _ := process.ThreadCPU()
 	if spin(b.rounds) == 0 {
 		runtime.Gosched() // in one of 2^64 cases
 	}
-	// Less than nothing, or a moment of somebody else's, where the goroutine was moved
-	// to another thread meanwhile: rare among requests of microseconds.
 	if to, ok := process.ThreadCPU(); ok && to > from {
 		b.spent.Add(int64(to - from))
 	}
