@@ -30,8 +30,10 @@ type Config struct {
 	// about: net/http, resty, retryablehttp or fasthttp; or floor, which calls
 	// nobody and answers from memory, to compare with. Default net/http.
 	Client string `yaml:"client"`
-	// Mode is what the gateway does with a message: proxy passes it on.
-	// Default proxy.
+	// Mode is what the gateway does with a message: proxy passes it on; typed
+	// decodes the answers of the product endpoints into a Go value, the way of
+	// the client's library, and encodes it again, which drops fields that a
+	// product does not have. Other paths are passed on in both. Default proxy.
 	Mode string `yaml:"mode"`
 
 	Pool           clients.Pool        `yaml:"pool"`
@@ -80,8 +82,11 @@ const (
 	ForwardedStrip  ForwardedPolicy = "strip"
 )
 
-// modeProxy is the one mode.
-const modeProxy = "proxy"
+// The values of mode.
+const (
+	modeProxy = "proxy"
+	ModeTyped = "typed"
+)
 
 // Admin is where the gateway's own paths are.
 type Admin struct {
@@ -153,7 +158,7 @@ func (c Config) Validate() error {
 	check.That(err == nil, "upstream", "%v", err)
 	checkWord(&check, "server", c.Server, server.Kinds()...)
 	check.That(c.Client != "", "client", "is empty: name the HTTP library to call upstream with, like net/http")
-	checkWord(&check, "mode", c.Mode, modeProxy)
+	checkWord(&check, "mode", c.Mode, modeProxy, ModeTyped)
 	checkPool(&check, c.Pool)
 	checkTimeouts(&check, c.Timeouts)
 	checkRetry(&check, c.Retry)

@@ -38,7 +38,7 @@ func TestEveryBadValueIsNamedWithItsCure(t *testing.T) {
 		{"server", "did you mean fasthttp?", func(c *gateway.Config) { c.Server = "fasthtp" }},
 		{"server", "did you mean net/http?", func(c *gateway.Config) { c.Server = "nethttp" }},
 		{"client", "name the HTTP library", func(c *gateway.Config) { c.Client = "" }},
-		{"mode", "write proxy", func(c *gateway.Config) { c.Mode = "typed" }},
+		{"mode", "did you mean typed?", func(c *gateway.Config) { c.Mode = "type" }},
 		{"pool.policy", "did you mean equal?", func(c *gateway.Config) { c.Pool.Policy = "eqal" }},
 		{"pool.max_conns", "1 or more", func(c *gateway.Config) { c.Pool.MaxConns = 0 }},
 		{"pool.max_pending", "or more", func(c *gateway.Config) { c.Pool.MaxPending = -1 }},

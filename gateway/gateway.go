@@ -17,6 +17,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -79,6 +80,12 @@ func New(cfg Config, p Parts) (*Gateway, error) {
 	h, err := newHop(cfg, layer, &l.meter, pseudonym)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Mode == ModeTyped {
+		var ok bool
+		if h.decoder, ok = p.Client.(clients.Decoder); !ok {
+			return nil, fmt.Errorf("gateway.mode: the client %s decodes nothing: write mode: proxy", cfg.Client)
+		}
 	}
 	text, err := about(cfg, p.Version, p.AboutClient, p.AboutServer)
 	if err != nil {

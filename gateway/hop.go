@@ -27,6 +27,8 @@ import (
 type hop struct {
 	client clients.Client
 	meter  *meter
+	// decoder is the client's other half in mode typed, else nil.
+	decoder clients.Decoder
 
 	base         string // put before every origin-form target
 	host         string // upstream's own
@@ -106,9 +108,13 @@ type exchange struct {
 }
 
 func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Response {
+	t := x.h.typedRoute(in) // before the base path is put in front
 	offer, r := x.h.outbound(in)
 	if r != noReason {
 		return x.refuse(r, nil)
+	}
+	if t != untyped {
+		in.Fields.Del("Accept-Encoding") // it is this gateway that reads the answer
 	}
 	began := time.Now()
 	resp, err := x.h.client.Do(ctx, &in.Request)
@@ -121,6 +127,11 @@ func (x *exchange) serve(ctx context.Context, in *server.Inbound) *clients.Respo
 	if err := x.h.inbound(resp, offer); err != nil {
 		resp.End(err)
 		return x.refuse(reasonOf(err), err)
+	}
+	if t != untyped && resp.Status == http.StatusOK {
+		if err := x.h.retype(resp, t); err != nil {
+			return x.fail(err, in.BodyErr())
+		}
 	}
 	return x.hand(resp)
 }

@@ -23,8 +23,11 @@ func New(s clients.Settings) (clients.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return clients.RoundTripper(t, s), nil
+	return &client{clients.RoundTripper(t, s)}, nil
 }
+
+// client adds to the round tripper what it does with an answer's content.
+type client struct{ clients.Client }
 
 // Deviations says that there are none.
 func Deviations() []clients.Deviation { return nil }

@@ -126,6 +126,9 @@ func (d *document) readArms() error {
 		a.values, err = o.Decode(&a.armConfig)
 		if a.Name == "" {
 			a.Name = a.Gateway.Client
+			if a.Gateway.Mode == gateway.ModeTyped {
+				a.Name += " typed"
+			}
 		}
 		errs = append(errs, err, d.checkArm(a))
 		if err == nil {

@@ -53,7 +53,7 @@ type testCase struct {
 func cases() []testCase {
 	return slices.Concat(
 		fieldCases(), responseFieldCases(), targetCases(), bodyCases(), framingCases(),
-		faultCases(), poolCases(), retryCases(), breakerCases(), callerCases(), upgradeCases(),
+		faultCases(), poolCases(), retryCases(), breakerCases(), callerCases(), upgradeCases(), typedCases(),
 	)
 }
 
