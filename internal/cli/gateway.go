@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"runtime"
@@ -73,6 +74,9 @@ func checked(cfg *config.Config, err error) (*config.Config, error) {
 
 func runGateway(ctx context.Context, w *world, file string, cfg gateway.Config) error {
 	log := slog.New(slog.NewTextHandler(w.stderr, nil))
+	// net/http's Transport has no logger of its own and writes a line for every answer
+	// that upstream sends unasked: a cost that the other clients do not have.
+	stdlog.SetOutput(io.Discard)
 	first, err := assemble(cfg, nil)
 	if err != nil {
 		return exit(exitCannotRun, "%w", err)
