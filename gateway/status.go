@@ -59,7 +59,7 @@ var answers = [reasons]struct {
 	clients.Dial:             {http.StatusBadGateway, "No connection to upstream came about."},
 	clients.TLS:              {http.StatusBadGateway, "The TLS handshake with upstream failed."},
 	clients.Reset:            {http.StatusBadGateway, "Upstream closed the connection before it had answered."},
-	clients.Protocol:         {http.StatusBadGateway, "Upstream's answer is not HTTP as the gateway accepts it."},
+	clients.Protocol:         {http.StatusBadGateway, "Upstream's answer is not what the gateway accepts."},
 	clients.ResponseTooLarge: {http.StatusBadGateway, "Upstream's answer is larger than the gateway's limit."},
 	clients.TimeoutConnect:   {http.StatusGatewayTimeout, "No connection to upstream came about in time."},
 	clients.TimeoutHeader:    {http.StatusGatewayTimeout, "Upstream did not answer in time."},
