@@ -94,6 +94,50 @@ experiment: {arms: [{client: net/http}, {client: fasthttp}], blocks: 20, duet: {
 	}
 }
 
+// Where nobody can look at a frame (in CI, on a dumb terminal, in a pipe) a run tells its
+// progress in lines, without an escape sequence.
+func TestARunTellsLinesWhereNobodyWatches(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(plan, []byte(`version: 1
+experiment: {arms: [{client: net/http}, {client: fasthttp}], blocks: 1, duet: {warmup: 100ms, duration: 300ms}, profiles: []}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string][]string{"CI": {"TERM=xterm", "CI=true"}, "dumb": {"TERM=dumb", "CI="}, "pipe": {"TERM=xterm", "CI="}} {
+		t.Run(name, func(t *testing.T) {
+			p := newProgram("run", plan, "--out", filepath.Join(t.TempDir(), "out"))
+			p.Env = append(p.Env, env...)
+			said := func() string { return p.stderr.String() }
+			if name != "pipe" {
+				other, terminal := pty(t, 80, 24)
+				defer terminal.Close()
+				p.Stderr = terminal
+				var mu sync.Mutex
+				var seen strings.Builder
+				go func() {
+					_, _ = io.Copy(writer(func(b []byte) {
+						mu.Lock()
+						defer mu.Unlock()
+						seen.Write(b)
+					}), other)
+				}()
+				said = func() string {
+					mu.Lock()
+					defer mu.Unlock()
+					return seen.String()
+				}
+			}
+			if code := p.run(t); code != 0 && code != 5 {
+				t.Fatalf("exit %d: %s", code, said())
+			}
+			eventually(t, "lines of progress", func() bool { return strings.Contains(said(), "block 1/1: duet") })
+			if strings.Contains(said(), "\x1b") {
+				t.Errorf("an escape sequence: %q", said())
+			}
+		})
+	}
+}
+
 type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
