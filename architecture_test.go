@@ -66,7 +66,7 @@ var lattice = map[string]struct{ ours, theirs string }{
 	"loadtest/result":     {},
 	"loadtest/gate":       {ours: "loadtest/result"},
 	"loadtest/threshold":  {ours: "internal/conf loadtest/result"},
-	"loadtest/report":     {ours: "loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6"},
+	"loadtest/report":     {ours: "loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/threshold", theirs: "github.com/jedib0t/go-pretty/v6 github.com/mattn/go-runewidth"},
 	"loadtest/sut":        {ours: "internal/conf loadtest/result", theirs: "github.com/Shopify/toxiproxy/v2 github.com/prometheus/common github.com/prometheus/client_model github.com/prometheus/procfs github.com/rs/zerolog golang.org/x/sys"},
 	"loadtest/experiment": {ours: "internal/conf internal/strictyaml loadtest/gate loadtest/load loadtest/result loadtest/stats loadtest/sut"},
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -14,17 +15,63 @@ import (
 // progress shows how far an experiment is: a view that is redrawn on a terminal, plain
 // lines elsewhere.
 type progress struct {
-	w    *world
-	view *view // nil where lines are written
+	view  *view  // nil where lines are written
+	lines *lines // nil where there is a view
 }
 
 func newProgress(w *world, plan experiment.Plan) *progress {
-	p := &progress{w: w}
+	p := &progress{}
 	if env := w.env(); isTerminal(w.stderr, env) && env["CI"] == "" {
 		p.view = newView(w.stderr, plan, func() (columns, rows int) { return terminalSize(w) })
 		p.view.start()
+		return p
 	}
+	p.lines = newLines(w.stderr)
 	return p
+}
+
+// lines are written aside, so that whoever reads them slowly or not at all (a full pipe)
+// holds up nothing.
+type lines struct {
+	queue   chan string
+	written chan struct{} // closed when all are
+}
+
+// waitingLines is how many lines may wait for their reader; more are lost to it.
+const waitingLines = 256
+
+func newLines(w io.Writer) *lines {
+	l := &lines{queue: make(chan string, waitingLines), written: make(chan struct{})}
+	go func() {
+		defer close(l.written)
+		for line := range l.queue {
+			fmt.Fprintln(w, line)
+		}
+	}()
+	return l
+}
+
+func (l *lines) add(line string) {
+	select {
+	case l.queue <- line:
+	default:
+	}
+}
+
+func (l *lines) end() {
+	close(l.queue)
+	await(l.written)
+}
+
+// await waits for a terminal or pipe to take what was written, and no longer than its
+// patience lasts.
+func await(done <-chan struct{}) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }
 
 // terminalSize is asked for every frame: terminals are resized.
@@ -42,7 +89,7 @@ func (p *progress) event(e experiment.Event) {
 		p.view.step(e)
 		return
 	}
-	fmt.Fprintln(p.w.stderr, describe(e))
+	p.lines.add(describe(e))
 }
 
 // live is nil where nobody looks: then loads are not asked.
@@ -82,5 +129,7 @@ func describe(e experiment.Event) string {
 func (p *progress) end() {
 	if p.view != nil {
 		p.view.end()
+		return
 	}
+	p.lines.end()
 }

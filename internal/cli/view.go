@@ -45,6 +45,9 @@ const (
 	patience = time.Second
 )
 
+// narrow is a terminal on which the lines above the arms are put more briefly.
+const narrow = 70
+
 // viewRow is what is known of an arm.
 type viewRow struct {
 	blocks   map[int]cell
@@ -94,12 +97,7 @@ func (v *view) start() {
 // end takes the frame off the screen, if the terminal takes that.
 func (v *view) end() {
 	close(v.done)
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-v.drawn:
-	case <-timer.C:
-	}
+	await(v.drawn)
 }
 
 func (v *view) step(e experiment.Event) {
@@ -186,7 +184,7 @@ func (v *view) erase(columns int) string {
 
 // frame is what there is to see, a line each, none longer than the width.
 func (v *view) frame(columns int) []string {
-	lines := []string{v.stage(), v.moment(), v.left()}
+	lines := []string{v.stage(), v.moment(columns), v.left(columns)}
 	name := 8
 	for _, a := range v.plan.Arms {
 		name = max(name, runewidth.StringWidth(clean(a.Name)))
@@ -272,7 +270,7 @@ func (v *view) stage() string {
 }
 
 // moment sums up the loads that run now.
-func (v *view) moment() string {
+func (v *view) moment(columns int) string {
 	var rate, share float64
 	var failed int64
 	var p99 time.Duration
@@ -286,13 +284,19 @@ func (v *view) moment() string {
 	if loads == 0 {
 		return "now: –"
 	}
+	if columns < narrow {
+		return fmt.Sprintf("%.0f/s, CPU %.0f %%, p99 %.3g ms, %d failed", rate, 100*share, float64(p99)/float64(time.Millisecond), failed)
+	}
 	return fmt.Sprintf("now: %.0f/s, gateways %.0f %% of a core; so far p99 %.2f ms, %d failed", rate, 100*share, float64(p99)/float64(time.Millisecond), failed)
 }
 
-func (v *view) left() string {
+func (v *view) left(columns int) string {
 	e := v.event
 	if e.End.IsZero() {
 		return ""
+	}
+	if columns < narrow {
+		return fmt.Sprintf("%d of %d trials, %s left", e.Done, e.Total, max(0, e.End.Sub(v.now())).Round(time.Second))
 	}
 	return fmt.Sprintf("%d of %d trials, %s left, ends %s", e.Done, e.Total, max(0, e.End.Sub(v.now())).Round(time.Second), e.End.Format("15:04:05"))
 }

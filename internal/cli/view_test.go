@@ -203,6 +203,27 @@ func TestAStoppedTerminalStopsNothing(t *testing.T) {
 	})
 }
 
+// Nor does a pipe that nobody reads.
+func TestAFullPipeStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := make(chan struct{})
+		l := newLines(writerFunc(func(b []byte) (int, error) {
+			<-full
+			return len(b), nil
+		}))
+		begin := time.Now()
+		for range 2 * waitingLines {
+			l.add("a line")
+		}
+		l.end()
+		if took := time.Since(begin); took > patience {
+			t.Errorf("%v for lines that nobody reads", took)
+		}
+		close(full)
+		<-l.written
+	})
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (w writerFunc) Write(b []byte) (int, error) { return w(b) }
@@ -236,7 +257,8 @@ func TestCutCountsColumns(t *testing.T) {
 // hundredth of a core, 2.5 ms each.
 func BenchmarkFrame(b *testing.B) {
 	p := experiment.Plan{Name: "large", Blocks: 20, Duet: experiment.Duet{Duration: time.Second}, Profiles: []experiment.Profile{{Name: "steady"}}}
-	for i := range 12 {
+	p.Arms = append(p.Arms, experiment.Arm{Name: "resty"}) // whose load halfway tells of
+	for i := range 11 {
 		p.Arms = append(p.Arms, experiment.Arm{Name: fmt.Sprintf("an arm with a name, %d", i)})
 	}
 	v := newView(io.Discard, p, func() (int, int) { return 120, 50 })

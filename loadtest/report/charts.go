@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mattn/go-runewidth"
+
 	"gatebench/loadtest/result"
 )
 
@@ -148,14 +150,9 @@ func forest(doc *result.Document, j Judged) template.HTML {
 	return s.html()
 }
 
-// short cuts a name that has no room.
-func short(s string, most int) string {
-	rs := []rune(clean(s))
-	if len(rs) <= most {
-		return string(rs)
-	}
-	return string(rs[:most-1]) + "…"
-}
+// short cuts a name that has no room, which is for so many narrow characters: wide ones
+// take twice as much.
+func short(s string, most int) string { return runewidth.Truncate(clean(s), most, "…") }
 
 // quantiles are the figures of a distribution that trials keep, by what share of
 // requests is beyond each.
