@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,7 +118,9 @@ func (s *screen) resize(t *testing.T, columns int) {
 func TestTheViewSurvivesAResize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := &screen{columns: 100, lines: []string{"$ gatebench run quick"}}
-		v, out := viewed(func() (int, int) { return sc.columns, 50 })
+		var width atomic.Int64 // as the drawing asks for it, from its own goroutine
+		width.Store(int64(sc.columns))
+		v, out := viewed(func() (int, int) { return int(width.Load()), 50 })
 		see := func() {
 			sc.write(t, out.String())
 			out.Reset()
@@ -129,6 +132,7 @@ func TestTheViewSurvivesAResize(t *testing.T) {
 		see()
 		for _, columns := range []int{40, 120, 60} {
 			sc.resize(t, columns)
+			width.Store(int64(columns))
 			v.step(v.event)
 			time.Sleep(frameEvery)
 			synctest.Wait()

@@ -74,7 +74,7 @@ experiment: {arms: [{client: net/http}, {client: fasthttp}], blocks: 20, duet: {
 		defer mu.Unlock()
 		return seen.String()
 	}
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(said(), "/s, gateways") || !strings.Contains(said(), "█"); {
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(said(), "/s, CPU") || !strings.Contains(said(), "█"); {
 		if time.Now().After(deadline) {
 			t.Fatalf("neither a load nor a block that is done: %q", said())
 		}

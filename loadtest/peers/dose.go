@@ -15,8 +15,7 @@ import (
 // All arms are measured at once, since the speed of the processor drifts by more than a
 // dose from one trial to the next. And all burn a hundred microseconds besides, so that
 // whoever waits for an answer is asleep in every arm: without that a slower gateway also
-// pays for waking those who would not have slept, and 10 µs more work are 14 more of CPU
-// time, which is true and no measure of the measurement.
+// pays for waking those who would not have slept.
 var doses = []struct {
 	arm  string
 	dose float64
