@@ -47,7 +47,6 @@ func newTraced(s clients.Settings) (clients.Client, error) {
 }
 
 func TestTraced(t *testing.T) {
-	t.Parallel()
 	clienttest.Run(t, newTraced)
 }
 
@@ -487,7 +486,6 @@ var plainDeviations = []clients.Deviation{
 }
 
 func TestPlain(t *testing.T) {
-	t.Parallel()
 	clienttest.Run(t, newPlain, plainDeviations...)
 }
 

@@ -247,6 +247,14 @@ func TestEveryCaseHasTeeth(t *testing.T) {
 				t.Fatal("no wrong client for it")
 			}
 			problems, skipped := tc.check(broken, grace)
+			// What breaks a limit by being quick can be slow enough to keep it where
+			// the machine is busy.
+			for range 2 {
+				if len(problems) > 0 || skipped != "" {
+					break
+				}
+				problems, skipped = tc.check(broken, grace)
+			}
 			switch {
 			case skipped != "":
 				t.Skip(skipped)
