@@ -25,7 +25,8 @@ type reloader struct {
 	log  *slog.Logger
 	to   *gateway.Switch
 	now  gateway.Config
-	seen []byte // the file, as it was read last
+	seen []byte // the file, as it was taken up or refused last
+	last []byte // as the watch read it last
 }
 
 // onHangUp hears of SIGHUP, which would end the process otherwise, until stop is called.
@@ -53,14 +54,21 @@ func (r *reloader) run(ctx context.Context, hangUp <-chan os.Signal) {
 	}
 }
 
-// changed reports whether the file is another than it was. One that cannot be read has
-// not changed: an editor may be about to put it back.
+// changed reports whether the file is another than it was, and has been the same for two
+// looks: most writers empty a file before they fill it, and half a configuration can be
+// a valid one. One that cannot be read has not changed: an editor may be about to put it
+// back.
 func (r *reloader) changed() bool {
 	if r.file == "" {
 		return false
 	}
 	text, err := os.ReadFile(r.file)
-	return err == nil && !bytes.Equal(text, r.seen)
+	if err != nil {
+		return false
+	}
+	settled := bytes.Equal(text, r.last)
+	r.last = text
+	return settled && !bytes.Equal(text, r.seen)
 }
 
 // reload takes the file's configuration up, or says why not and goes on with the old.
@@ -83,6 +91,9 @@ func (r *reloader) reload() {
 func (r *reloader) take() (gateway.Config, error) {
 	if r.file == "" {
 		return r.now, errors.New("there is no file to read anew: start the gateway with -f FILE")
+	}
+	if len(bytes.TrimSpace(r.seen)) == 0 {
+		return r.now, fmt.Errorf("%s is empty: nothing to take up", r.file)
 	}
 	all, err := r.w.load(r.file)
 	if err != nil {

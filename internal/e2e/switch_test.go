@@ -119,6 +119,7 @@ func TestBadConfigurationIsRefusedAndTheOldOneStays(t *testing.T) {
 		{"gateway: {client: resty, server: fasthttp}", "server: is net/http while the gateway serves, and cannot become fasthttp"},
 		{"gateway: {client: fasthttp, limits: {header: 8KiB}}", "limits.header: is 16KiB while"},
 		{"gateway: {", "gateway.yaml"},
+		{"", "is empty"},
 	} {
 		gateway.rewrite(tt.yaml)
 		hangUp(t)
@@ -142,11 +143,16 @@ func TestBadConfigurationIsRefusedAndTheOldOneStays(t *testing.T) {
 func TestWatchedFileIsReadWhenItChanges(t *testing.T) {
 	backend := startBackend(t, "")
 	gateway := startGateway(t, backend.addr, "gateway: {client: resty, watch: true}")
+	gateway.rewrite("") // as most writers leave a file for a moment, or longer
+	eventually(t, "the refusal", func() bool { return gateway.outcome("refused") == 1 })
 	gateway.rewrite("gateway: {client: fasthttp, watch: true}")
 	eventually(t, "the switch", func() bool { return gateway.outcome("applied") == 1 })
+	if _, about := get(t, newClient(t), "http://"+gateway.addr+"/-/about"); !strings.Contains(about, `"name": "fasthttp"`) {
+		t.Error(about)
+	}
 }
 
-// A download and a tunnel that began before the switch end after it, whole.
+// A request that began before the switch ends after it, whole.
 func TestWhatIsOnItsWayOutlastsASwitch(t *testing.T) {
 	for _, kind := range server.Kinds() {
 		for _, client := range registry.Names() {
