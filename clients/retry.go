@@ -42,9 +42,9 @@ func (p *RetryPolicy) MaxAttempts() int { return p.maxAttempts }
 func (p *RetryPolicy) Enabled() bool { return p.maxAttempts > 1 }
 
 // Replayable reports whether req may be sent twice: its method is idempotent (RFC
-// 9110, section 9.2.2), if that is asked for, and it has no body. A body streams through and is gone
-// after the first attempt; sending an empty one in its place is worse than any
-// error.
+// 9110, section 9.2.2) or the policy takes any, and it has no body. A body streams
+// through and is gone after the first attempt; sending an empty one in its place is
+// worse than any error.
 func (p *RetryPolicy) Replayable(req *Request) bool {
 	return req.Body == nil && (p.anyMethod || Idempotent(req.Method))
 }

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,15 +16,18 @@ import (
 // to the newest gateway; those on their way, bodies and tunnels too, end with the one
 // that they began with, whose client is closed after the last of them.
 type Switch struct {
-	now    atomic.Pointer[generation]
-	closed sync.WaitGroup // of all gateways
+	now atomic.Pointer[generation]
+
+	mu     sync.Mutex
+	living map[*generation]struct{} // that are not closed
+	closed sync.WaitGroup           // of all generations
 }
 
 var _ server.Handler = (*Switch)(nil)
 
 // NewSwitch serves with g, which it owns from then on.
 func NewSwitch(g *Gateway) *Switch {
-	s := &Switch{}
+	s := &Switch{living: map[*generation]struct{}{}}
 	s.now.Store(s.generation(g))
 	return s
 }
@@ -66,12 +71,17 @@ func (s *Switch) Refused() { s.Now().ledger.refused.Add(1) }
 // Now is the gateway that new requests go to.
 func (s *Switch) Now() *Gateway { return s.now.Load().Gateway }
 
-// Close closes the newest gateway, and waits for those before it. Requests have ended.
+// Close closes every gateway, those too that requests are still on their way through: it
+// is what ends a request that nothing else does.
 func (s *Switch) Close() error {
-	g := s.now.Load()
-	g.leave()
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.living))
+	s.mu.Unlock()
+	for _, g := range all {
+		g.shut()
+	}
 	s.closed.Wait()
-	return g.err
+	return s.now.Load().err
 }
 
 // A generation is a gateway and who uses it: its requests, and the switch as long as
@@ -89,6 +99,9 @@ func (s *Switch) generation(g *Gateway) *generation {
 	n := &generation{Gateway: g, s: s}
 	n.end = func(error) { n.leave() }
 	n.users.Store(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.living[n] = struct{}{}
 	s.closed.Add(1)
 	return n
 }
@@ -108,14 +121,22 @@ func (s *Switch) enter() *generation {
 
 func (g *generation) leave() {
 	if g.users.Add(-1) == 0 {
-		// Aside: whoever ended the last request need not wait for it.
-		g.once.Do(func() { go g.close() })
+		g.shut()
 	}
 }
 
-func (g *generation) close() {
-	defer g.s.closed.Done()
-	g.err = g.Gateway.Close()
+// shut closes the gateway, once and aside: whoever ended the last request need not wait
+// for it.
+func (g *generation) shut() {
+	g.once.Do(func() {
+		go func() {
+			defer g.s.closed.Done()
+			g.err = g.Gateway.Close()
+			g.s.mu.Lock()
+			defer g.s.mu.Unlock()
+			delete(g.s.living, g)
+		}()
+	})
 }
 
 // Fixed names every key of next that a gateway with c cannot take up while it serves.

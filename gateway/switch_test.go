@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,6 +118,46 @@ func exposed(s *gateway.Switch) (int, string) {
 			return resp.Status, b.String()
 		}
 	}
+}
+
+// A stuck client answers nothing until it is closed.
+type stuck struct{ closed chan struct{} }
+
+func (s *stuck) Do(context.Context, *clients.Request) (*clients.Response, error) {
+	<-s.closed
+	return nil, &clients.Error{Kind: clients.Reset, Err: errors.New("closed")}
+}
+
+func (s *stuck) Close() error {
+	close(s.closed)
+	return nil
+}
+
+// A request that hangs with either client, the one before the switch or the one after it,
+// does not hold up the end.
+func TestSwitchEndsWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := func(before *gateway.Gateway) *gateway.Gateway {
+			g, err := gateway.New(gateway.DefaultConfig(), gateway.Parts{Client: &stuck{make(chan struct{})}, Dialer: &clients.Dialer{}, Succeeds: before})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		}
+		s := gateway.NewSwitch(made(nil))
+		var requests sync.WaitGroup
+		ask := func() {
+			requests.Go(func() { s.Serve(context.Background(), inbound("GET", "/")).End(nil) })
+			synctest.Wait()
+		}
+		ask()
+		s.To(made(s.Now()))
+		ask()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		requests.Wait()
+	})
 }
 
 // A breaker that opened before the switch has opened all the same.

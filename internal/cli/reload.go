@@ -73,9 +73,6 @@ func (r *reloader) changed() bool {
 
 // reload takes the file's configuration up, or says why not and goes on with the old.
 func (r *reloader) reload() {
-	if r.file != "" {
-		r.seen, _ = os.ReadFile(r.file) // before it is loaded: a change in between is seen again
-	}
 	next, err := r.take()
 	if err != nil {
 		r.to.Refused()
@@ -92,7 +89,12 @@ func (r *reloader) take() (gateway.Config, error) {
 	if r.file == "" {
 		return r.now, errors.New("there is no file to read anew: start the gateway with -f FILE")
 	}
-	if len(bytes.TrimSpace(r.seen)) == 0 {
+	text, err := os.ReadFile(r.file) // before it is loaded: a change in between is seen again
+	if err != nil {
+		return r.now, err
+	}
+	r.seen = text
+	if len(bytes.TrimSpace(text)) == 0 {
 		return r.now, fmt.Errorf("%s is empty: nothing to take up", r.file)
 	}
 	all, err := r.w.load(r.file)

@@ -34,10 +34,10 @@ type Summary struct {
 	Goodput    float64 `json:"goodput"`
 
 	// ResponseTime runs from the due time: the headline. It is over all requests
-	// that were due and were not turned away (rejected). One that timed out, was cut or was dropped stands in it
-	// with its age, and its true time is longer; one that ended in an error has
-	// a time without end. So quick errors and early
-	// timeouts cannot flatter a quantile. Null where no request has a time.
+	// that were due and were not turned away (rejected). One that timed out, was
+	// cut or was dropped stands in it with its age, and its true time is longer;
+	// one that ended in an error has a time without end. So quick errors and
+	// early timeouts cannot flatter a quantile. Null where no request has a time.
 	ResponseTime *Times `json:"response_time"`
 	// ServiceTime runs from the moment of sending, connecting included where it
 	// was needed. It is over all sent requests but the rejected, those that failed at
