@@ -106,17 +106,24 @@ func (s *Switch) generation(g *Gateway) *generation {
 	return n
 }
 
-// enter finds the newest generation that is still that after it has been entered:
-// before, it may have closed.
+// enter enters the newest generation.
 func (s *Switch) enter() *generation {
 	for {
-		g := s.now.Load()
-		g.users.Add(1)
-		if g == s.now.Load() {
+		if g := s.now.Load(); g.entered() {
 			return g
 		}
-		g.leave()
 	}
+}
+
+// entered makes one more user of g, and reports whether that was in time: it is if g is
+// still the newest afterwards. Before that, it may have closed.
+func (g *generation) entered() bool {
+	g.users.Add(1)
+	if g == g.s.now.Load() {
+		return true
+	}
+	g.leave()
+	return false
 }
 
 func (g *generation) leave() {
